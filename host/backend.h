@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASB_BACKEND_H
+#define ASB_BACKEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "compiler.h"
+#include "err.h"
+
+/*
+ * Where sandboxes live. Both backends implement this table; commands, MCP and SDKs know nothing else. A NULL
+ * operation is one that the backend cannot do: core refuses it by name before anything starts.
+ */
+
+#define SANDBOX_NAME_MAX  128
+#define SANDBOX_ID_MAX	  64
+#define SANDBOX_IMAGE_MAX 256
+
+enum sandbox_state {
+	SANDBOX_UNKNOWN,
+	SANDBOX_PENDING,     /* being created or started */
+	SANDBOX_RUNNING,
+	SANDBOX_SUSPENDING,
+	SANDBOX_SUSPENDED,   /* `asb stop`: continues where it was */
+	SANDBOX_TERMINATING,
+	SANDBOX_TERMINATED,  /* no machine behind the record; a local one can be started from its disk */
+	SANDBOX_STATE_COUNT
+};
+
+/* "RUNNING", …: AWS's names (Lambda MicroVMs API, MicrovmState). Static storage. */
+const char *sandbox_state_name(enum sandbox_state s);
+
+enum net_mode { NET_NONE, NET_USER };
+
+struct sandbox_spec { /* what create and run ask for; all strings borrowed */
+	const char *name;
+	const char *image; /* "base", "base:2"; an ARN on aws */
+	uint32_t cpus;
+	uint64_t memory_mib;
+	enum net_mode net;
+	char *const *env; /* "K=V", NULL-terminated, for every command in it; NULL = none */
+	bool ephemeral;	  /* ends with its owner: `asb run` */
+};
+
+struct sandbox_info { /* what a backend says of one sandbox; no pointers */
+	char name[SANDBOX_NAME_MAX + 1];
+	char id[SANDBOX_ID_MAX + 1]; /* local: "local-<16 hex>"; aws: "microvm-…" */
+	char image[SANDBOX_IMAGE_MAX + 1];
+	enum sandbox_state state;
+	uint32_t cpus;
+	uint64_t memory_mib;
+	enum net_mode net;
+	bool ephemeral;
+	int64_t created_s; /* Unix time; 0 = unknown */
+	char accel[8];	   /* "kvm", "tcg"; "" where it does not apply */
+	char reason[256];  /* why it ended, in the platform's words; "" = nothing to tell */
+};
+
+/* Told while something slow goes on: STAGE is a short fixed word ("qemu", "kernel", "init", "agent"), MS the time since start. */
+struct progress {
+	void (*fn)(void *arg, const char *stage, int64_t ms);
+	void *arg;
+};
+
+struct backend_owner; /* a sandbox that was just created and is still the caller's to lose */
+
+struct backend {
+	const char *name; /* "local", "aws" */
+
+	/*
+	 * Makes the sandbox under SPEC and ID (which the caller has recorded already) and waits until commands can run in it. On
+	 * failure, or if the caller dies before keep(), nothing of it remains. DEADLINE_NS: loop_now() time.
+	 */
+	int (*create)(const struct sandbox_spec *spec, const char *id, const struct progress *p, int64_t deadline_ns,
+		      struct backend_owner **ret, struct err *e);
+	/* The sandbox now outlives the caller. Frees O. */
+	int (*keep)(struct backend_owner *o, struct err *e);
+	/* Ends the sandbox and removes all of it. Frees O. */
+	void (*drop)(struct backend_owner *o);
+
+	int (*info)(const char *id, struct sandbox_info *ret, struct err *e); /* -ENOENT + ERR_NOT_FOUND: no such machine */
+	/* Calls FN for each sandbox of this backend, recorded or not. Non-zero from FN stops. */
+	int (*list)(int (*fn)(void *arg, const struct sandbox_info *i), void *arg, struct err *e);
+	/* The platform's own description, as JSON text (caller frees). */
+	int (*inspect)(const char *id, char **ret_json, struct err *e);
+
+	int (*suspend)(const char *id, struct err *e);
+	int (*resume)(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e); /* also from TERMINATED */
+	int (*power_off)(const char *id, int64_t grace_ns, struct err *e); /* orderly; the disk stays */
+	int (*remove)(const char *id, struct err *e); /* ends it and removes all; fine when it is gone already */
+
+	/* A connected stream to PORT in the guest, blocking, CLOEXEC; the caller owns *RET_FD. */
+	int (*connect)(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd, struct err *e);
+
+	/* Console or log output: opens what there is for reading from the start. The caller owns *RET_FD. */
+	int (*open_log)(const char *id, int *ret_fd, struct err *e);
+
+	/* Removes what crashed processes left behind (unlocked folders of sandboxes nobody records). Cheap when there is none. */
+	void (*collect)(void);
+};
+
+extern const struct backend backend_local;
+
+/* The backend whose sandboxes have ids like ID; NULL when none has. */
+const struct backend *backend_of_id(const char *id);
+const struct backend *backend_by_name(const char *name);
+
+#endif

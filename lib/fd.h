@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASB_FD_H
+#define ASB_FD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "buf.h"
+#include "compiler.h"
+
+/* Descriptors are CLOEXEC from birth everywhere in the project. -1 means "none". */
+
+/* Closes *FD when it is >= 0 and sets it to -1. Keeps errno. */
+void fd_close(int *fd);
+
+/* Returns *FD and sets it to -1: hands ownership on. */
+int fd_take(int *fd);
+
+#define AUTO_FD CLEANUP(fd_close) int
+
+int fd_set_nonblock(int fd, bool on) MUST_CHECK; /* 0 or negative errno */
+int fd_set_cloexec(int fd, bool on) MUST_CHECK;
+
+/* Writes all of P; restarts on EINTR, waits by poll(2) on EAGAIN. 0 or negative errno. May block. */
+int fd_write_all(int fd, const void *p, size_t n) MUST_CHECK;
+
+/* Reads until EOF into B (appending). -ENOSPC when the file is larger than B's cap allows. May block. */
+int fd_read_all(int fd, struct buf *b) MUST_CHECK;
+
+/* Opens PATH relative to DIRFD (or AT_FDCWD) and reads it whole. 0 or negative errno. */
+int fd_read_file(int dirfd, const char *path, struct buf *b) MUST_CHECK;
+
+/* Opens an existing PATH for writing and writes S in one write(2), as /proc, /sys and cgroup files want. */
+int fd_write_str(int dirfd, const char *path, const char *s) MUST_CHECK;
+
+/*
+ * Replaces PATH by a file that holds P, atomically and durably: temporary file in the same directory with MODE,
+ * fsync, rename, fsync of the directory. On failure the old file is untouched and no temporary file stays.
+ */
+int fd_replace_file(const char *path, const void *p, size_t n, mode_t mode) MUST_CHECK;
+
+/* Makes PATH and its parents with MODE; an existing directory is fine. 0 or negative errno. */
+int fd_mkdirs(const char *path, mode_t mode) MUST_CHECK;
+
+/* Removes PATH and all below it without following symbolic links; a missing PATH is fine. */
+int fd_remove_tree(const char *path) MUST_CHECK;
+
+/* Closes every descriptor from FIRST on (close_range(2), else /proc/self/fd). */
+void fd_close_from(int first);
+
+#endif

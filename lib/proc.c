@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fd.h"
+
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
+
+extern char **environ;
+
+struct failure {
+	int step;
+	int errnum;
+};
+
+/* clone3(2); where it is missing or refused (old kernel, container filter, qemu-user), fork and pidfd_open(2). */
+static pid_t fork_with_pidfd(int cgroup_fd, int *ret_pidfd)
+{
+	int pidfd = -1;
+	struct clone_args a = { .flags = CLONE_PIDFD,
+				.pidfd = (uint64_t)(uintptr_t)&pidfd,
+				.exit_signal = SIGCHLD };
+	pid_t pid;
+
+	if (cgroup_fd >= 0) {
+		a.flags |= CLONE_INTO_CGROUP;
+		a.cgroup = (unsigned)cgroup_fd;
+	}
+	pid = (pid_t)syscall(SYS_clone3, &a, sizeof(a));
+	if (pid < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL)) {
+		pid = fork();
+		if (pid > 0)
+			pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* CLOEXEC by itself */
+		if (pid == 0 && cgroup_fd >= 0) /* best effort: the group is a limit, not the command */
+			ignore_result(fd_write_str(cgroup_fd, "cgroup.procs", "0"));
+	}
+	*ret_pidfd = pidfd;
+	return pid;
+}
+
+static void reset_signals(void)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sig != SIGKILL && sig != SIGSTOP)
+			(void)sigaction(sig, &dfl, NULL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Moves the three descriptors to 0, 1, 2. First above 2, so that none is overwritten before it is used. */
+static int place_stdio(const int fd[3])
+{
+	int high[3];
+
+	for (int i = 0; i < 3; i++) {
+		int src = fd[i];
+		AUTO_FD null = -1;
+
+		if (src < 0) {
+			null = open("/dev/null", O_RDWR | O_CLOEXEC);
+			if (null < 0)
+				return -errno;
+			src = null;
+		}
+		high[i] = fcntl(src, F_DUPFD_CLOEXEC, 3);
+		if (high[i] < 0)
+			return -errno;
+	}
+	for (int i = 0; i < 3; i++)
+		if (dup2(high[i], i) < 0)
+			return -errno;
+	return 0;
+}
+
+static int cloexec_all_but(const struct proc_spec *s)
+{
+	if (syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) < 0 && errno != ENOSYS && errno != EINVAL)
+		return -errno; /* every descriptor is CLOEXEC from birth: this is the second lock on the door */
+	for (int i = 0; i < s->keep_len; i++) {
+		int r = fd_set_cloexec(s->keep[i], false);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static const char *env_get(char *const *envp, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; *envp; envp++)
+		if (!strncmp(*envp, name, n) && (*envp)[n] == '=')
+			return *envp + n + 1;
+	return NULL;
+}
+
+/* execvpe(3) as POSIX describes it, without its ENOEXEC shell fallback: a text file is not run by a shell that
+ * nobody asked for. EACCES is remembered and reported when no other directory has the program. */
+static int exec_search(const struct proc_spec *s, char *const *envp)
+{
+	const char *path = env_get(envp, "PATH");
+	int first = ENOENT;
+
+	if ((s->flags & PROC_NOPATH) || strchr(s->argv[0], '/')) {
+		(void)execve(s->argv[0], s->argv, envp);
+		return -errno;
+	}
+	if (!s->argv[0][0])
+		return -ENOENT;
+	if (!path)
+		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	for (;;) {
+		size_t n = strcspn(path, ":");
+		char full[4096];
+
+		if (snprintf(full, sizeof(full), "%.*s%s%s", (int)n, path, n ? "/" : "", s->argv[0]) <
+		    (int)sizeof(full)) {
+			(void)execve(full, s->argv, envp);
+			if (errno == EACCES)
+				first = EACCES;
+			else if (errno != ENOENT && errno != ENOTDIR)
+				return -errno;
+		}
+		if (!path[n])
+			return -first;
+		path += n + 1;
+	}
+}
+
+static int child_setup(const struct proc_spec *s, int *step)
+{
+	int r;
+
+	*step = PROC_STEP_SETUP;
+	if ((s->flags & PROC_DEATHSIG) && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return -errno;
+	if ((s->flags & PROC_SETSID) && setsid() < 0)
+		return -errno;
+	r = place_stdio(s->fd);
+	if (r == 0)
+		r = cloexec_all_but(s);
+	if (r < 0)
+		return r;
+	if ((s->flags & PROC_CTTY) && ioctl(0, TIOCSCTTY, 0) < 0)
+		return -errno;
+	*step = PROC_STEP_CWD;
+	if (s->cwd && chdir(s->cwd) < 0)
+		return -errno;
+	*step = PROC_STEP_HOOK;
+	return s->child_fn ? s->child_fn(s->child_arg) : 0;
+}
+
+static NORETURN void child_main(const struct proc_spec *s, int report, pid_t parent)
+{
+	struct failure f = { 0 };
+	int r;
+
+	reset_signals();
+	r = child_setup(s, &f.step);
+	if (r == 0 && (s->flags & PROC_DEATHSIG) && getppid() != parent)
+		_exit(127); /* the parent died before PR_SET_PDEATHSIG was in force */
+	if (r == 0) {
+		f.step = PROC_STEP_EXEC;
+		r = exec_search(s, s->envp ? s->envp : environ);
+	}
+	f.errnum = -r;
+	if (write(report, &f, sizeof(f)) < 0) {
+		/* the parent then sees EOF and the exit status 127 */
+	}
+	_exit(127);
+}
+
+static int describe(const struct proc_spec *s, const struct failure *f, struct err *e)
+{
+	switch (f->step) {
+	case PROC_STEP_CWD:
+		return err_set(e, ERR_INVALID, f->errnum, "working directory %s", s->cwd);
+	case PROC_STEP_EXEC:
+		if (f->errnum == ENOENT)
+			return err_set(e, ERR_NOT_FOUND, f->errnum, "command not found: %s", s->argv[0]);
+		return err_set(e, ERR_DENIED, f->errnum, "cannot execute %s", s->argv[0]);
+	case PROC_STEP_LIMITS:
+		return err_set(e, ERR_IO, f->errnum, "cannot set the limits of %s", s->argv[0]);
+	case PROC_STEP_USER:
+		return err_set(e, ERR_DENIED, f->errnum, "cannot change the user for %s", s->argv[0]);
+	default:
+		return err_set(e, ERR_IO, f->errnum, "cannot prepare %s", s->argv[0]);
+	}
+}
+
+int proc_spawn(const struct proc_spec *s, struct proc_child *ret, enum proc_step *ret_step, struct err *e)
+{
+	int p[2];
+	AUTO_FD rd = -1, wr = -1, pidfd = -1;
+	pid_t pid, parent = getpid();
+	struct failure f = { .step = PROC_STEP_FORK };
+	ssize_t k;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return err_set(e, ERR_IO, errno, "cannot start %s: pipe", s->argv[0]);
+	rd = p[0];
+	wr = fcntl(p[1], F_DUPFD_CLOEXEC, 3); /* above 2, where place_stdio cannot hit it */
+	(void)close(p[1]);
+	if (wr < 0)
+		return err_set(e, ERR_IO, errno, "cannot start %s: pipe", s->argv[0]);
+	pid = fork_with_pidfd(s->cgroup_fd, &pidfd);
+	if (pid < 0) {
+		if (ret_step)
+			*ret_step = PROC_STEP_FORK;
+		return err_set(e, ERR_FULL, errno, "cannot start %s: fork", s->argv[0]);
+	}
+	if (pid == 0)
+		child_main(s, wr, parent);
+	fd_close(&wr);
+	do
+		k = read(rd, &f, sizeof(f));
+	while (k < 0 && errno == EINTR);
+	if (k == (ssize_t)sizeof(f)) {
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		if (ret_step)
+			*ret_step = (enum proc_step)f.step;
+		return describe(s, &f, e);
+	}
+	ret->pid = pid;
+	ret->pidfd = fd_take(&pidfd);
+	return 0;
+}
+
+int proc_signal(const struct proc_child *c, int sig)
+{
+	if (c->pidfd >= 0)
+		return syscall(SYS_pidfd_send_signal, c->pidfd, sig, NULL, 0) < 0 ? -errno : 0;
+	return kill(c->pid, sig) < 0 ? -errno : 0;
+}
+
+int proc_become_subreaper(void)
+{
+	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../../lib/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../lib/tap.h"
+
+static char dir[] = "/tmp/asb-test-fd-XXXXXX";
+
+static int count_entries(void)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	int n = 0;
+
+	while (d && (e = readdir(d)))
+		n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+	if (d)
+		(void)closedir(d);
+	return n;
+}
+
+static void test_replace(void)
+{
+	char path[256], gone[256];
+	struct stat st;
+	AUTO_BUF b;
+
+	buf_init(&b, 100);
+	(void)snprintf(path, sizeof(path), "%s/file", dir);
+	(void)snprintf(gone, sizeof(gone), "%s/no/file", dir);
+	ok_int(fd_replace_file(path, "one", 3, 0600), 0, "a new file");
+	ok_int(fd_replace_file(path, "second", 6, 0640), 0, "replaced");
+	ok(stat(path, &st) == 0 && (st.st_mode & 07777) == 0640, "has the mode");
+	ok_int(fd_read_file(AT_FDCWD, path, &b), 0, "is read back");
+	ok_str(b.p, "second", "with the new bytes");
+	ok_int(fd_replace_file(gone, "x", 1, 0600), -ENOENT, "a missing folder is an error");
+	ok_int(count_entries(), 1, "and no temporary file stays");
+	buf_done(&b);
+	buf_init(&b, 6);
+	ok_int(fd_read_file(AT_FDCWD, path, &b), 0, "a file that just fits is read");
+	buf_done(&b);
+	buf_init(&b, 5);
+	ok_int(fd_read_file(AT_FDCWD, path, &b), -ENOSPC, "a larger one is refused");
+}
+
+static void test_trees(void)
+{
+	char path[4096], link[4096], outside[64] = "/tmp/asb-test-outside-XXXXXX";
+	int out = mkstemp(outside);
+
+	(void)snprintf(path, sizeof(path), "%s/t/a/b/c", dir);
+	ok_int(fd_mkdirs(path, 0755), 0, "nested folders");
+	ok_int(fd_mkdirs(path, 0755), 0, "again is fine");
+	(void)snprintf(path, sizeof(path), "%s/file/x", dir);
+	ok_int(fd_mkdirs(path, 0755), -ENOTDIR, "below a file is not");
+	(void)snprintf(link, sizeof(link), "%s/t/a/link", dir);
+	ok(symlink(outside, link) == 0, "a link that leads outside");
+	(void)snprintf(path, sizeof(path), "%s/t", dir);
+	ok_int(fd_remove_tree(path), 0, "the tree is removed");
+	ok(access(path, F_OK) < 0, "it is gone");
+	ok(access(outside, F_OK) == 0, "what the link led to is not");
+	ok_int(fd_remove_tree(path), 0, "removing what is gone is fine");
+	fd_close(&out);
+	(void)unlink(outside);
+}
+
+int main(void)
+{
+	int p[2], fd;
+
+	if (!mkdtemp(dir))
+		return 1;
+	test_replace();
+	test_trees();
+	fd = -1;
+	fd_close(&fd);
+	ok_int(fd, -1, "closing none is fine");
+	ok(pipe2(p, O_CLOEXEC) == 0, "a pipe");
+	fd = p[0];
+	ok_int(fd_take(&p[0]), fd, "fd_take hands it on");
+	ok_int(p[0], -1, "and forgets it");
+	fd_close(&fd);
+	fd_close(&p[1]);
+	ok_int(fd_remove_tree(dir), 0, "clean up");
+	return tap_done();
+}

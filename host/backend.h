@@ -2,6 +2,7 @@
 #ifndef ASB_BACKEND_H
 #define ASB_BACKEND_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -61,6 +62,9 @@ struct sandbox_info { /* what a backend says of one sandbox; no pointers */
 struct progress {
 	void (*fn)(void *arg, const char *stage, int64_t ms);
 	void *arg;
+	/* Set by a signal handler when the user wants out; NULL = never. Looked at whenever a wait is interrupted (EINTR) and
+	 * at least every 200 ms: the operation then undoes what it did and returns -EINTR. */
+	const volatile sig_atomic_t *cancel;
 };
 
 struct backend_owner; /* a sandbox that was just created and is still the caller's to lose */

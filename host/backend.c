@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "str.h"
+
+static const char *const state_names[] = {
+	[SANDBOX_UNKNOWN] = "UNKNOWN",
+	[SANDBOX_PENDING] = "PENDING",
+	[SANDBOX_RUNNING] = "RUNNING",
+	[SANDBOX_SUSPENDING] = "SUSPENDING",
+	[SANDBOX_SUSPENDED] = "SUSPENDED",
+	[SANDBOX_TERMINATING] = "TERMINATING",
+	[SANDBOX_TERMINATED] = "TERMINATED",
+};
+static_assert(ARRAY_LEN(state_names) == SANDBOX_STATE_COUNT, "every state has a name");
+
+const char *sandbox_state_name(enum sandbox_state s)
+{
+	return (unsigned)s < SANDBOX_STATE_COUNT ? state_names[s] : "UNKNOWN";
+}
+
+const struct backend *backend_of_id(const char *id)
+{
+	return str_starts(id, "local-") ? &backend_local : NULL;
+}
+
+const struct backend *backend_by_name(const char *name)
+{
+	return strcmp(name, backend_local.name) == 0 ? &backend_local : NULL;
+}

@@ -123,20 +123,15 @@ int fd_write_str(int dirfd, const char *path, const char *s)
 static int sync_parent(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char dir[4096];
+	char *dir = strndup(path, slash ? (size_t)(slash - path) : 0);
 	int fd, r;
 
-	if (!slash)
-		(void)snprintf(dir, sizeof(dir), ".");
-	else if (slash == path)
-		(void)snprintf(dir, sizeof(dir), "/");
-	else
-		(void)snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	r = fsync(fd) < 0 ? -errno : 0;
+	if (!dir)
+		return -ENOMEM;
+	fd = open(*dir ? dir : slash ? "/" : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = fd < 0 || fsync(fd) < 0 ? -errno : 0;
 	fd_close(&fd);
+	free(dir);
 	return r;
 }
 

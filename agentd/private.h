@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#include "compiler.h"
-#include "err.h"
-#include "loop.h"
+#include "lib/compiler.h"
+#include "lib/err.h"
+#include "lib/loop.h"
 
 /*
  * The server end of agentd's private socket (docs/agent-api.md, "The private socket"): JSON lines from asb-hooks. This

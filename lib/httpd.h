@@ -43,7 +43,7 @@ struct httpd_config {
 	const char *name;		  /* for log lines */
 	int listen_fd;			  /* owned by the server from httpd_start on, also when it fails */
 	const struct httpd_route *routes; /* borrowed, terminated by method == NULL */
-	unsigned max_conns;		  /* above it a connection is refused */
+	unsigned max_conns;		  /* above it connections wait in the listener's backlog */
 	unsigned idle_s;		  /* keep-alive and stalled-client limit, seconds */
 	/* Called when the headers are in, before any body byte is read. NULL or true: go on. False: it has replied. */
 	bool (*admit)(struct httpd_req *r, const struct httpd_route *route);
@@ -85,6 +85,15 @@ int httpd_add_header(struct httpd_req *r, const char *name, const char *value) M
  * is noticed at the next byte sent.
  */
 void httpd_on_end(struct httpd_req *r, void (*fn)(void *arg), void *arg);
+
+/*
+ * FN runs when the client has closed its sending side while a streamed answer waits for httpd_wake: it may have gone, or it
+ * only reads from here on. Sending something tells. A connection that is broken altogether ends by itself.
+ */
+void httpd_on_hup(struct httpd_req *r, void (*fn)(void *arg), void *arg);
+
+/* For this request only: seconds without progress after which the connection is cut, instead of idle_s. */
+void httpd_set_timeout(struct httpd_req *r, unsigned seconds);
 
 /* --- streamed answers ---------------------------------------------------------------------------------------- */
 enum { HTTPD_PULL_LATER = 0, HTTPD_PULL_END = -1, HTTPD_PULL_ABORT = -2 };

@@ -126,6 +126,16 @@ void loop_add_prepare(struct loop *l, struct loop_prepare *p)
 	l->prepares = p;
 }
 
+void loop_del_prepare(struct loop *l, struct loop_prepare *p)
+{
+	struct loop_prepare **at = &l->prepares;
+
+	while (*at && *at != p)
+		at = &(*at)->next;
+	if (*at)
+		*at = p->next;
+}
+
 static void on_sigfd(struct loop_watch *w, uint32_t events)
 {
 	struct loop *l = w->arg;

@@ -77,6 +77,7 @@ void loop_arm(struct loop *l, struct loop_timer *t, int64_t after_ns);
 void loop_disarm(struct loop_timer *t); /* fine when not armed */
 
 void loop_add_prepare(struct loop *l, struct loop_prepare *p);
+void loop_del_prepare(struct loop *l, struct loop_prepare *p); /* not from inside a preparer; fine when not added */
 
 /* Blocks the signals of SET for the process and delivers them to FN from the loop. Once per loop. */
 int loop_signals(struct loop *l, const sigset_t *set, void (*fn)(void *arg, const void *siginfo), void *arg) MUST_CHECK;

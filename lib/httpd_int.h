@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASB_HTTPD_INT_H
+#define ASB_HTTPD_INT_H
+
+#include <microhttpd.h>
+
+#include "buf.h"
+#include "httpd.h"
+
+/* What the files of the server share: httpd.c (libmicrohttpd), httpd_head.c (checks, target), httpd_reply.c (answers). */
+
+#define HTTPD_HEAD_MAX	  (16U << 10) /* bytes of target and header fields together */
+#define HTTPD_FIELDS_MAX  64
+#define HTTPD_TARGET_MAX  (8U << 10)
+#define HTTPD_SEGS_MAX	  8  /* "{}" in one pattern */
+#define HTTPD_PARAMS_MAX  16 /* of a query */
+#define HTTPD_HEADERS_MAX 8  /* added to one answer */
+#define HTTPD_DROP_MAX	  (64U << 10)
+
+enum httpd_reply_state {
+	HTTPD_REPLY_NONE,
+	HTTPD_REPLY_READY,  /* plain bytes, not yet given to the library */
+	HTTPD_REPLY_STREAM, /* pulled, not yet given to the library */
+	HTTPD_REPLY_QUEUED, /* the library has it */
+	HTTPD_REPLY_EARLY,  /* sent past the library in the middle of a body */
+};
+
+struct httpd_pair {
+	const char *name, *value; /* point into httpd_target.text */
+};
+
+/* A request target, taken apart. Everything points into TEXT. */
+struct httpd_target {
+	char *text; /* owned */
+	char *path; /* decoded */
+	char *raw;  /* still encoded: '/' in it are the separators */
+	const char *segs[HTTPD_SEGS_MAX];
+	unsigned nsegs;
+	struct httpd_pair params[HTTPD_PARAMS_MAX];
+	unsigned nparams;
+};
+
+/* One request on a connection; zeroed between two. */
+struct httpd_exchange {
+	const char *raw_uri, *raw_end; /* the target in the library's request line */
+	struct httpd_target target;
+	const char *method; /* the library's, lives as long as the request */
+	const struct httpd_route *route;
+	bool head_seen, body_done, in_callback, ended;
+	struct buf body;
+	uint64_t body_bytes;
+	ssize_t (*sink)(void *arg, const char *p, size_t n);
+	void *sink_arg;
+	void (*on_end)(void *arg);
+	void *end_arg;
+	void (*on_hup)(void *arg);
+	void *hup_arg;
+
+	enum httpd_reply_state reply;
+	int status;
+	char *data; /* owned, malloc */
+	size_t data_len;
+	ssize_t (*pull)(void *arg, char *p, size_t max);
+	void *pull_arg;
+	int64_t length;
+	struct {
+		char *name, *value; /* owned */
+	} headers[HTTPD_HEADERS_MAX];
+	unsigned nheaders;
+};
+
+struct httpd_req {
+	struct httpd *h;
+	struct MHD_Connection *con;
+	struct httpd_req *next, *prev;
+	struct loop_timer deadline; /* for the next request head, or for the rest of an answered body */
+	struct loop_watch hup;	    /* while a streamed answer waits: has the client gone? */
+	int fd;			    /* borrowed from the library */
+	unsigned timeout_s;	    /* as set in the library */
+	bool suspended, gone;
+	struct httpd_exchange x;
+};
+
+struct httpd {
+	struct httpd_config c;
+	struct loop *loop;
+	struct MHD_Daemon *daemon;
+	struct loop_watch watch;
+	struct loop_timer kick; /* runs the library soon, from the loop */
+	struct loop_prepare prepare;
+	struct httpd_req *conns;
+	unsigned nconns;
+	bool stopping;
+};
+
+/* httpd_head.c. Pure but for the library's list of header fields. */
+const char *httpd_check_head(struct httpd_req *r, const char *version, int *ret_status);
+/* 0, -EINVAL for bad bytes, escapes or form, -ENAMETOOLONG, -ENOMEM. */
+int httpd_target_parse(struct httpd_target *t, const char *target) MUST_CHECK;
+void httpd_target_done(struct httpd_target *t);
+/* Does T fit PATTERN? Fills t->segs. */
+bool httpd_target_match(struct httpd_target *t, const char *pattern);
+/* Finds the route, or answers 404 or 405 and returns NULL. */
+const struct httpd_route *httpd_find_route(struct httpd_req *r);
+
+/* httpd_reply.c */
+bool httpd_has_reply(const struct httpd_req *r);
+enum MHD_Result httpd_queue(struct httpd_req *r);  /* gives a ready answer to the library */
+void httpd_reply_early(struct httpd_req *r);	   /* sends a ready answer past the library */
+void httpd_reply_done(struct httpd_exchange *x);   /* frees what an answer owns */
+
+/* httpd.c */
+void httpd_suspend(struct httpd_req *r);
+void httpd_resume(struct httpd_req *r);
+void httpd_drain_soon(struct httpd_req *r); /* ends the connection in a moment */
+
+#endif

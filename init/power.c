@@ -16,6 +16,7 @@
 #include "lib/fd.h"
 #include "lib/line.h"
 #include "lib/log.h"
+#include "lib/proto.h"
 #include "root.h"
 #include "lib/sock.h"
 #include "lib/str.h"
@@ -179,7 +180,7 @@ static void on_connection(struct loop_watch *w, uint32_t events)
 int power_listen(struct loop *l)
 {
 	AUTO_FD fd = -1;
-	int r = sock_listen(INIT_SOCKET, 0600, &fd);
+	int r = sock_listen(PROTO_INIT_SOCKET, 0600, &fd);
 
 	if (r < 0)
 		return r;

@@ -11,9 +11,8 @@
 
 /*
  * The orderly end of a VM: TERM to the workload, grace, KILL, the services, everything else, file systems, reboot(2). Asked for by a
- * signal or by a line on INIT_SOCKET.
+ * signal or by a line on PROTO_INIT_SOCKET.
  */
-#define INIT_SOCKET	       "/run/asb/init.sock"
 #define POWER_GRACE_DEFAULT_MS 5000
 #define POWER_GRACE_MAX_MS     60000
 
@@ -29,7 +28,7 @@ NORETURN void power_off_now(void);
 /* "power-off" or "power-off <ms>" to the grace: 0 or -EINVAL. Pure. */
 int power_parse(const char *line, int *ret_grace_ms) MUST_CHECK;
 
-/* Listens at INIT_SOCKET. 0 or negative errno. */
+/* Listens at PROTO_INIT_SOCKET. 0 or negative errno. */
 int power_listen(struct loop *l) MUST_CHECK;
 
 #endif

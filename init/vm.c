@@ -228,7 +228,7 @@ static int start(struct err *e)
 	bootlog_attach(&loop);
 	r = power_listen(&loop);
 	if (r < 0)
-		return err_set(e, ERR_IO, -r, "listen at " INIT_SOCKET);
+		return err_set(e, ERR_IO, -r, "listen at " PROTO_INIT_SOCKET);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		char path[64];
 

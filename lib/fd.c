@@ -135,7 +135,7 @@ static int sync_parent(const char *path)
 	return r;
 }
 
-int fd_replace_file(const char *path, const void *p, size_t n, mode_t mode)
+static int replace(const char *path, const void *p, size_t n, mode_t mode, bool durable)
 {
 	char tmp[4096];
 	AUTO_FD fd = -1;
@@ -149,7 +149,7 @@ int fd_replace_file(const char *path, const void *p, size_t n, mode_t mode)
 	r = fd_write_all(fd, p, n);
 	if (r == 0 && fchmod(fd, mode) < 0)
 		r = -errno;
-	if (r == 0 && fsync(fd) < 0)
+	if (r == 0 && durable && fsync(fd) < 0)
 		r = -errno;
 	if (r == 0 && rename(tmp, path) < 0)
 		r = -errno;
@@ -157,7 +157,17 @@ int fd_replace_file(const char *path, const void *p, size_t n, mode_t mode)
 		(void)unlink(tmp);
 		return r;
 	}
-	return sync_parent(path);
+	return durable ? sync_parent(path) : 0;
+}
+
+int fd_replace_file(const char *path, const void *p, size_t n, mode_t mode)
+{
+	return replace(path, p, n, mode, true);
+}
+
+int fd_replace_file_lazy(const char *path, const void *p, size_t n, mode_t mode)
+{
+	return replace(path, p, n, mode, false);
 }
 
 int fd_mkdirs(const char *path, mode_t mode)

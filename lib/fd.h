@@ -40,6 +40,9 @@ int fd_write_str(int dirfd, const char *path, const char *s) MUST_CHECK;
  */
 int fd_replace_file(const char *path, const void *p, size_t n, mode_t mode) MUST_CHECK;
 
+/* The same without any fsync(2): atomic for who reads, not durable, and fast. For files that are made anew at each boot. */
+int fd_replace_file_lazy(const char *path, const void *p, size_t n, mode_t mode) MUST_CHECK;
+
 /* Makes PATH and its parents with MODE; an existing directory is fine. 0 or negative errno. */
 int fd_mkdirs(const char *path, mode_t mode) MUST_CHECK;
 

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fd.h"
@@ -59,34 +57,13 @@ int hostname_edit_hosts(const char *text, const char *name, struct buf *out)
 	return r;
 }
 
-/* Not fd_replace_file: two fsync(2) cost more than the rest of the boot, and a lost name is set again. */
-static int replace(const char *path, const char *p, size_t n)
-{
-	char tmp[64];
-	AUTO_FD fd = -1;
-	int r = str_format(tmp, sizeof(tmp), "%s.asb", path);
-
-	if (r < 0)
-		return r;
-	(void)unlink(tmp);
-	fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	r = fd_write_all(fd, p, n);
-	if (r == 0 && (fchmod(fd, 0644) < 0 || rename(tmp, path) < 0))
-		r = -errno;
-	if (r < 0)
-		(void)unlink(tmp);
-	return r;
-}
-
 static int update(const char *path, const struct buf *old, const char *p, size_t n)
 {
 	int r;
 
 	if (old->len == n && n && !memcmp(old->p, p, n))
 		return 0;
-	r = replace(path, p, n);
+	r = fd_replace_file_lazy(path, p, n, 0644); /* two fsync(2) would cost more than the rest of a boot */
 	if (r == -EBUSY) { /* a container's own mount: it cannot be replaced, only written */
 		AUTO_FD fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 

@@ -16,7 +16,11 @@
 #define PROTO_AGENT_SOCKET "/run/agentd/agentd.sock"
 #define PROTO_IDENTITY	   "/run/agentd/identity"
 
-/* Guest programs inside a local VM: a small tmpfs that asb-init fills from the initramfs. */
+/* asb-init's socket in a local VM (0600): "power-off [<ms>]" begins the orderly end. Its presence is how others see that
+ * this is such a VM. */
+#define PROTO_INIT_SOCKET "/run/asb/init.sock"
+
+/* Guest programs inside a local VM: where asb-init shows those of the initramfs, read-only. */
 #define PROTO_BIN_DIR "/run/asb/bin"
 
 /* Frames of GET /v1/execs/{id}/output: 8 bytes, {stream, 0, 0, 0, big-endian length}, then the bytes.

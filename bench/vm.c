@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A cold boot, from the start of `asb run` until the command's first output byte and until asb has ended, beside bare
+ * QEMU with the same kernel until its first user-space line. Both in turn, so that both see the same noise.
+ *     bench-vm ASB SHARE FLOOR_CPIO QEMU TSC_KHZ
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stats.h"
+
+#define N		 12
+#define STAGES		 8
+#define FIRST_BYTE_MS	 120000
+
+extern char **environ;
+
+static struct stats floor_s, reply_s, whole_s, stage_s[STAGES];
+static char stage_name[STAGES][64];
+
+/* Starts ARGV and reads its output until WANT appears (NULL: the first byte). ns, or -1. *RET_ERR: where stderr goes. */
+static int64_t until_output(char **argv, const char *want, const char *err_path, int64_t *ret_end)
+{
+	posix_spawn_file_actions_t fa;
+	char text[65536];
+	size_t len = 0;
+	int p[2], status;
+	int64_t start = stats_now(), took = -1;
+	pid_t pid;
+
+	if (pipe(p) < 0)
+		return -1;
+	posix_spawn_file_actions_init(&fa);
+	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&fa, p[1], 1);
+	posix_spawn_file_actions_addopen(&fa, 2, err_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	posix_spawn_file_actions_addclose(&fa, p[0]);
+	if (posix_spawnp(&pid, argv[0], &fa, NULL, argv, environ))
+		return -1;
+	(void)close(p[1]);
+	for (;;) {
+		struct pollfd pf = { .fd = p[0], .events = POLLIN };
+		ssize_t k;
+
+		if (poll(&pf, 1, FIRST_BYTE_MS) <= 0)
+			break;
+		k = read(p[0], text + len, sizeof(text) - 1 - len);
+		if (k <= 0)
+			break;
+		len += (size_t)k;
+		text[len] = '\0';
+		if (took < 0 && (!want || strstr(text, want)))
+			took = stats_now() - start;
+		if (len > sizeof(text) / 2)
+			len = 0;
+	}
+	(void)close(p[0]);
+	(void)waitpid(pid, &status, 0);
+	posix_spawn_file_actions_destroy(&fa);
+	if (ret_end)
+		*ret_end = stats_now() - start;
+	return status ? -1 : took;
+}
+
+static int64_t bare_boot(char **argv)
+{
+	char share[4096], cpio[4096], cmdline[256], kernel[4200];
+	char *q[] = { argv[4], "-M", "microvm,acpi=on,pit=off,pic=off,rtc=on", "-accel", "tcg", "-cpu", "max,la57=off",
+		      "-m", "512", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
+		      "-kernel", kernel, "-initrd", cpio, "-append", cmdline, NULL };
+
+	(void)snprintf(share, sizeof(share), "%s", argv[2]);
+	(void)snprintf(kernel, sizeof(kernel), "%s/vmlinux", share);
+	(void)snprintf(cpio, sizeof(cpio), "%s", argv[3]);
+	(void)snprintf(cmdline, sizeof(cmdline), "console=ttyS0 quiet panic=-1 reboot=t tsc_early_khz=%s", argv[5]);
+	return until_output(q, "FLOOR", "/dev/null", NULL);
+}
+
+/* Lines "<stage> <ms> ms" that `asb run -v` writes to stderr. */
+static void read_stages(const char *path)
+{
+	char line[256], name[64];
+	FILE *f = fopen(path, "re");
+	double ms;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		int i = 0;
+
+		if (sscanf(line, "stage %63s %lf ms", name, &ms) != 2)
+			continue;
+		while (i < STAGES - 1 && stage_name[i][0] && strcmp(stage_name[i], name))
+			i++;
+		if (!stage_name[i][0]) {
+			(void)snprintf(stage_name[i], sizeof(stage_name[i]), "%s", name);
+			stats_reset(&stage_s[i], stage_name[i]);
+		}
+		stats_add(&stage_s[i], (int64_t)(ms * 1e6));
+	}
+	if (f)
+		(void)fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+	char err[] = "/tmp/asb-bench-stages-XXXXXX";
+	int fd;
+
+	if (argc != 6) {
+		fprintf(stderr, "usage: bench-vm ASB SHARE FLOOR_CPIO QEMU TSC_KHZ\n");
+		return 2;
+	}
+	fd = mkstemp(err);
+	if (fd < 0)
+		return 1;
+	(void)close(fd);
+	stats_reset(&floor_s, "bare QEMU to the first user-space line");
+	stats_reset(&reply_s, "asb run to the command's first byte (goal 1.15)");
+	stats_reset(&whole_s, "asb run to its own exit");
+	for (int i = 0; i < N; i++) {
+		char *run[] = { argv[1], "run", "-v", "--", "echo", "hi", NULL };
+		int64_t whole, took = bare_boot(argv);
+
+		if (took < 0)
+			fprintf(stderr, "bare QEMU did not reach user space\n");
+		else
+			stats_add(&floor_s, took);
+		took = until_output(run, NULL, err, &whole);
+		if (took < 0) {
+			fprintf(stderr, "asb run failed, see %s\n", err);
+			return 1;
+		}
+		stats_add(&reply_s, took);
+		stats_add(&whole_s, whole);
+		read_stages(err);
+	}
+	stats_title("Cold boot of a local microVM");
+	stats_row(&floor_s, NULL);
+	stats_row(&reply_s, &floor_s);
+	stats_row(&whole_s, &floor_s);
+	stats_title("Stages of asb run, ms since its start");
+	for (int i = 0; i < STAGES && stage_name[i][0]; i++)
+		stats_row(&stage_s[i], &floor_s);
+	(void)unlink(err);
+	return 0;
+}

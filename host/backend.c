@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend.h"
+#include "host/backend.h"
 
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "str.h"
+#include "lib/str.h"
 
 static const char *const state_names[] = {
 	[SANDBOX_UNKNOWN] = "UNKNOWN",

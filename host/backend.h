@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "compiler.h"
-#include "err.h"
+#include "lib/compiler.h"
+#include "lib/err.h"
 
 /*
  * Where sandboxes live. Both backends implement this table; commands, MCP and SDKs know nothing else. A NULL

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "state.h"
+#include "host/state/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fd.h"
-#include "jsn.h"
-#include "loop.h"
-#include "pretty.h"
-#include "str.h"
+#include "lib/fd.h"
+#include "lib/jsn.h"
+#include "lib/loop.h"
+#include "lib/pretty.h"
+#include "lib/str.h"
 
 /*
  * The file is small and shared with the Python project, so each change reads it whole, edits the tree, and puts a new

@@ -2,8 +2,8 @@
 #ifndef ASB_STATE_H
 #define ASB_STATE_H
 
-#include "compiler.h"
-#include "err.h"
+#include "lib/compiler.h"
+#include "lib/err.h"
 
 /*
  * state.json: which names the user gave to which sandboxes, in the format of the Python project

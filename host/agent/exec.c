@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/agent/exec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "host/agent/exec_int.h"
+#include "host/backend.h"
+#include "lib/proto.h"
+
+/*
+ * One command from start to end, as a small machine:
+ *
+ *	START --201--> FOLLOW --exit event--> EXITED --all written--> KILL --DELETE answered--> OVER
+ *	  |  refused      |  ^ cut: resume       |                     ^
+ *	  +----> OVER     +--+                   +---- signal, stdout --+
+ *	                                               gone, deadline
+ *
+ * What ends it calls exec_over or exec_fail; the loop then stops, and everything is released in one place, so no
+ * callback has to. Requests in order on one connection; a second one is opened only when stdin or a signal is sent
+ * while the output is being followed.
+ */
+
+void exec_over(struct exec *x, int r)
+{
+	if (x->phase == PHASE_OVER)
+		return;
+	x->phase = PHASE_OVER;
+	x->ret = r;
+	loop_stop(&x->loop);
+}
+
+void exec_fail(struct exec *x, const struct err *e)
+{
+	if (x->phase == PHASE_OVER)
+		return;
+	if (x->err && x->err != e)
+		*x->err = *e;
+	exec_over(x, e->errnum > 0 ? -e->errnum : -EIO);
+}
+
+static int connect_agent(void *arg, int64_t deadline_ns, int *ret_fd, struct err *e)
+{
+	const struct exec *x = arg;
+
+	return x->spec->backend->connect(x->spec->id, PROTO_AGENT_PORT, deadline_ns, ret_fd, e);
+}
+
+bool exec_machine_lives(struct exec *x, struct err *e)
+{
+	const struct exec_spec *s = x->spec;
+	struct sandbox_info i;
+	int r = s->backend->info(s->id, &i, NULL);
+
+	if (r == -ENOENT) {
+		(void)err_set(e, ERR_NOT_FOUND, 0, "the sandbox's machine is gone");
+		return false;
+	}
+	if (r < 0)
+		return true; /* not known: the limits on attempts decide */
+	switch (i.state) {
+	case SANDBOX_TERMINATING:
+	case SANDBOX_TERMINATED:
+		(void)err_set(e, ERR_UNAVAILABLE, 0, "the sandbox has ended%s%s", i.reason[0] ? ": " : "",
+			      i.reason);
+		return false;
+	case SANDBOX_SUSPENDED:
+	case SANDBOX_SUSPENDING:
+		if (x->phase != PHASE_START)
+			return true;
+		(void)err_set(e, ERR_UNAVAILABLE, 0, "the sandbox is stopped");
+		return false;
+	case SANDBOX_UNKNOWN:
+	case SANDBOX_PENDING:
+	case SANDBOX_RUNNING:
+	case SANDBOX_STATE_COUNT:
+		break;
+	}
+	return true;
+}
+
+bool exec_suspended(struct exec *x)
+{
+	const struct exec_spec *s = x->spec;
+	struct sandbox_info i;
+
+	return s->backend->info(s->id, &i, NULL) == 0 &&
+	       (i.state == SANDBOX_SUSPENDED || i.state == SANDBOX_SUSPENDING);
+}
+
+static int begin(struct exec *x, struct err *e)
+{
+	int r = follow_init(x);
+
+	if (r == 0)
+		r = feed_init(x);
+	if (r == 0)
+		r = stop_init(x);
+	if (r < 0)
+		return err_set(e, ERR_INTERNAL, -r, "preparing the standard streams");
+	r = http_open(&x->loop, connect_agent, x, &x->http, e);
+	return r < 0 ? r : start_begin(x, e);
+}
+
+static void release(struct exec *x)
+{
+	start_done(x);
+	follow_done(x);
+	feed_done(x);
+	stop_done(x);
+	http_free(x->http);
+	loop_done(&x->loop);
+	free(x);
+}
+
+int exec_run(const struct exec_spec *s, struct exec_result *ret, struct err *e)
+{
+	struct exec *x = calloc(1, sizeof(*x));
+	int r;
+
+	*ret = (struct exec_result){ .end = EXEC_ENDED };
+	buf_init(&ret->output[0], EXEC_CAPTURE_MAX);
+	buf_init(&ret->output[1], EXEC_CAPTURE_MAX);
+	if (!x)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "running the command");
+	x->spec = s;
+	x->res = ret;
+	x->err = e;
+	r = loop_init(&x->loop);
+	if (r < 0) {
+		free(x);
+		return err_set(e, ERR_INTERNAL, -r, "running the command");
+	}
+	r = begin(x, e);
+	if (r == 0 && x->phase != PHASE_OVER) {
+		r = loop_run(&x->loop);
+		if (r < 0)
+			r = err_set(e, ERR_INTERNAL, -r, "waiting for the command");
+	}
+	if (r == 0)
+		r = x->ret;
+	release(x);
+	return r;
+}
+
+void exec_result_done(struct exec_result *r)
+{
+	buf_done(&r->output[0]);
+	buf_done(&r->output[1]);
+}

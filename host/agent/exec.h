@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASB_AGENT_EXEC_H
+#define ASB_AGENT_EXEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/buf.h"
+#include "lib/compiler.h"
+#include "lib/err.h"
+
+/*
+ * Runs one command in a sandbox, over the agent API (docs/agent-api.md): its output goes to our stdout and stderr as it
+ * comes, our stdin to it, signals that we get to it. Blocks until it is over.
+ */
+struct backend;
+
+#define EXEC_CAPTURE_MAX (64U << 20) /* of each stream, with capture */
+
+struct exec_spec { /* all borrowed */
+	const struct backend *backend;
+	const char *id; /* of the sandbox */
+	char *const *argv;
+	unsigned argc;
+	char *const *env; /* "K=V", NULL-terminated; NULL = none */
+	const char *cwd;  /* NULL = the agent's default */
+	int64_t timeout_ns; /* 0 = none */
+	bool use_stdin;
+	bool capture; /* collect the output in the result instead of printing it */
+	bool leave;   /* the sandbox is thrown away afterwards: do not tidy up in it */
+};
+
+enum exec_end {
+	EXEC_ENDED,	     /* exit_code, or signal */
+	EXEC_TIMED_OUT,	     /* it and all its children were killed */
+	EXEC_NO_COMMAND,     /* not found */
+	EXEC_NOT_EXECUTABLE, /* found, but the kernel does not execute it */
+	EXEC_INTERRUPTED,    /* we got signal own_signal, and killed it */
+	EXEC_READER_GONE,    /* our stdout was closed, and we killed it */
+};
+
+struct exec_result {
+	enum exec_end end;
+	int exit_code;
+	int signal; /* that ended the command; 0 = none */
+	int own_signal;
+	bool oom, truncated;
+	uint64_t lost; /* bytes of output that the agent no longer had */
+	int64_t duration_ms;
+	struct buf output[2]; /* captured stdout, stderr; owned */
+};
+
+/*
+ * 0 when E says nothing: RET->end tells what happened (for NO_COMMAND and NOT_EXECUTABLE E has the message). Negative
+ * errno with E when the agent or the sandbox failed: what became of the command is then not known. exec_result_done in
+ * every case.
+ */
+int exec_run(const struct exec_spec *s, struct exec_result *ret, struct err *e) MUST_CHECK;
+void exec_result_done(struct exec_result *r);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASB_AGENT_EXEC_INT_H
+#define ASB_AGENT_EXEC_INT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/agent/exec.h"
+#include "host/agent/frames.h"
+#include "host/agent/http.h"
+#include "host/agent/stdio.h"
+#include "lib/compiler.h"
+#include "lib/err.h"
+#include "lib/loop.h"
+
+/* Shared by the files of the exec client: exec.c (the whole), start.c, follow.c (output), feed.c (input), stop.c. */
+
+enum exec_phase {
+	PHASE_START,  /* PUT is under way or tried again */
+	PHASE_FOLLOW, /* it runs */
+	PHASE_EXITED, /* its exit event is here: the rest of the output is being written */
+	PHASE_KILL,   /* DELETE is under way, then the end */
+	PHASE_OVER
+};
+
+#define FEED_CHUNK (256U << 10)
+
+#define EXEC_ID_LEN 32
+
+struct exec {
+	const struct exec_spec *spec;
+	struct exec_result *res;
+	struct err *err;
+	int ret; /* what exec_run returns */
+	enum exec_phase phase;
+	struct loop loop;
+	struct http *http;
+	char id[EXEC_ID_LEN + 1];
+
+	/* start.c */
+	struct buf request;
+	struct http_call *start;
+	struct loop_timer start_again;
+	int64_t start_until;
+
+	/* follow.c */
+	struct frames frames;
+	struct http_call *follow;
+	struct loop_timer follow_again, silence;
+	struct sink out[2];
+	uint64_t offset; /* output bytes received */
+	int64_t good_at; /* when something came last */
+	unsigned attempts;
+	bool paused;
+
+	/* feed.c */
+	struct source in;
+	bool feeding;
+	struct http_call *feed;
+	struct loop_timer feed_again;
+	char *chunk;	  /* owned, FEED_CHUNK bytes */
+	size_t chunk_len; /* bytes that wait for their answer */
+	bool chunk_eof;
+	uint64_t fed; /* bytes that the agent has taken */
+
+	/* stop.c */
+	struct http_call *signal_call, *delete_call;
+	struct loop_timer grace, deadline, last;
+	char signal_body[64];
+};
+
+/* Ends the run: R is what exec_run returns. */
+void exec_over(struct exec *x, int r);
+/* Ends it with a failure that err_set has described in E (copied). */
+void exec_fail(struct exec *x, const struct err *e);
+/*
+ * The state of the machine when the agent cannot be reached: true when it is worth trying again. Else *E tells in
+ * plain words what became of the sandbox.
+ */
+bool exec_machine_lives(struct exec *x, struct err *e);
+bool exec_suspended(struct exec *x);
+
+int start_begin(struct exec *x, struct err *e) MUST_CHECK;
+void start_done(struct exec *x);
+
+int follow_init(struct exec *x) MUST_CHECK;
+void follow_begin(struct exec *x);
+void follow_stop(struct exec *x); /* no more output is wanted */
+void follow_done(struct exec *x);
+
+int feed_init(struct exec *x) MUST_CHECK;
+void feed_begin(struct exec *x);
+void feed_restart(struct exec *x); /* the connection was lost: the chunk is sent again */
+void feed_stop(struct exec *x);
+void feed_done(struct exec *x);
+
+int stop_init(struct exec *x) MUST_CHECK;
+void stop_done(struct exec *x);
+/* Kills the tree, forgets the exec, then ends the run with END. */
+void stop_kill(struct exec *x, enum exec_end end);
+/* The command has ended and all is written: forgets the exec in the guest, then ends the run. */
+void stop_tidy(struct exec *x);
+
+#endif

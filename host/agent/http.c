@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/agent/http.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "lib/fd.h"
+
+/*
+ * libcurl tells which descriptors and which time-out it waits for (socket and timer callbacks); they become watches and
+ * one timer of the loop. Two rules of libcurl shape the rest: no handle may be removed while libcurl is calling us, so a
+ * call ends only from finish(), after curl_multi_socket_action has returned; and the timer callback must not call back,
+ * so it only arms the loop's timer.
+ *
+ * CURLOPT_OPENSOCKETFUNCTION gives the descriptor and CURLOPT_SOCKOPTFUNCTION says that it is connected. The address in
+ * the URL is therefore never used, and no proxy of the environment either.
+ */
+
+#define URL_BASE   "http://127.0.0.1:8080"
+#define BUFFER_LEN (256L << 10)
+
+struct http {
+	struct loop *loop; /* borrowed */
+	CURLM *multi;	   /* owned */
+	struct loop_timer timer;
+	http_connect_fn *connect;
+	void *connect_arg;
+	struct err connect_err; /* of the last attempt that failed */
+	struct http_call *calls;
+};
+
+struct http_call {
+	struct http *http;
+	struct http_spec spec;
+	CURL *easy;		  /* owned */
+	struct curl_slist *heads; /* owned */
+	struct buf body;
+	int data_error; /* what spec.data ended the call with */
+	struct http_call *next;
+};
+
+struct sock_watch {
+	struct loop_watch w;
+};
+
+static void finish(struct http *h);
+
+/* --- loop to libcurl ---------------------------------------------------------------------------------------------- */
+
+static void act(struct http *h, curl_socket_t fd, int mask)
+{
+	int running;
+
+	(void)curl_multi_socket_action(h->multi, fd, mask, &running);
+	finish(h);
+}
+
+static void on_socket(struct loop_watch *w, uint32_t events)
+{
+	int mask = 0;
+
+	if (events & (EPOLLIN | EPOLLHUP))
+		mask |= CURL_CSELECT_IN;
+	if (events & EPOLLOUT)
+		mask |= CURL_CSELECT_OUT;
+	if (events & EPOLLERR)
+		mask |= CURL_CSELECT_ERR;
+	act(w->arg, w->fd, mask);
+}
+
+static void on_timer(struct loop_timer *t)
+{
+	act(t->arg, CURL_SOCKET_TIMEOUT, 0);
+}
+
+/* --- libcurl to loop ---------------------------------------------------------------------------------------------- */
+
+static int socket_cb(CURL *easy, curl_socket_t fd, int what, void *arg, void *sock)
+{
+	struct http *h = arg;
+	struct sock_watch *s = sock;
+	uint32_t events = 0;
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		if (s)
+			loop_del(&s->w);
+		free(s);
+		(void)curl_multi_assign(h->multi, fd, NULL);
+		return 0;
+	}
+	if (what & CURL_POLL_IN)
+		events |= EPOLLIN;
+	if (what & CURL_POLL_OUT)
+		events |= EPOLLOUT;
+	if (s)
+		return loop_set(&s->w, events) < 0 ? -1 : 0;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -1;
+	s->w = (struct loop_watch)LOOP_WATCH_INIT;
+	s->w.fn = on_socket;
+	s->w.arg = h;
+	if (loop_add(h->loop, &s->w, fd, events) < 0) {
+		free(s);
+		return -1;
+	}
+	(void)curl_multi_assign(h->multi, fd, s);
+	return 0;
+}
+
+static int timer_cb(CURLM *multi, long ms, void *arg)
+{
+	struct http *h = arg;
+
+	(void)multi;
+	if (ms < 0)
+		loop_disarm(&h->timer);
+	else
+		loop_arm(h->loop, &h->timer, (int64_t)ms * 1000000);
+	return 0;
+}
+
+static curl_socket_t open_cb(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
+{
+	struct http *h = arg;
+	struct err e = ERR_INIT;
+	int fd = -1;
+
+	(void)purpose;
+	(void)addr;
+	if (h->connect(h->connect_arg, loop_now() + HTTP_CONNECT_NS, &fd, &e) < 0) {
+		h->connect_err = e;
+		return CURL_SOCKET_BAD;
+	}
+	if (fd_set_nonblock(fd, true) < 0)
+		fd_close(&fd);
+	return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+static int sockopt_cb(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+	(void)arg;
+	(void)fd;
+	(void)purpose;
+	return CURL_SOCKOPT_ALREADY_CONNECTED;
+}
+
+static size_t write_cb(char *p, size_t size, size_t n, void *arg)
+{
+	struct http_call *c = arg;
+	long status = 0;
+	int r;
+
+	n *= size;
+	(void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (c->spec.data && status == 200)
+		r = c->spec.data(c->spec.arg, p, n);
+	else
+		r = buf_add(&c->body, p, n);
+	if (r == 0)
+		return n;
+	if (r == -EAGAIN)
+		return CURL_WRITEFUNC_PAUSE;
+	c->data_error = r;
+	return 0; /* CURLE_WRITE_ERROR */
+}
+
+/* --- calls -------------------------------------------------------------------------------------------------------- */
+
+static void call_free(struct http_call *c)
+{
+	struct http_call **at = &c->http->calls;
+
+	while (*at && *at != c)
+		at = &(*at)->next;
+	if (*at)
+		*at = c->next;
+	if (c->easy) {
+		(void)curl_multi_remove_handle(c->http->multi, c->easy);
+		curl_easy_cleanup(c->easy);
+	}
+	curl_slist_free_all(c->heads);
+	buf_done(&c->body);
+	free(c);
+}
+
+static void explain(const struct http_call *c, CURLcode code, struct err *e)
+{
+	if (c->data_error) {
+		(void)err_set(e, c->data_error == -EPROTO ? ERR_INTERNAL : ERR_IO, -c->data_error,
+			      "reading the agent's answer");
+	} else if (code == CURLE_COULDNT_CONNECT && c->http->connect_err.msg[0]) {
+		*e = c->http->connect_err;
+	} else if (code == CURLE_OPERATION_TIMEDOUT) {
+		(void)err_set(e, ERR_TIMEOUT, ETIMEDOUT, "the agent in the sandbox does not answer");
+	} else {
+		(void)err_set(e, ERR_UNAVAILABLE, ECONNRESET, "the connection to the agent (%s)",
+			      curl_easy_strerror(code));
+	}
+}
+
+static void end_call(struct http_call *c, CURLcode code)
+{
+	struct http_spec s = c->spec;
+	struct err e = ERR_INIT;
+	struct buf body = c->body;
+	long status = 0;
+
+	(void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (code != CURLE_OK) {
+		status = 0;
+		explain(c, code, &e);
+	}
+	buf_init(&c->body, 0);
+	call_free(c);
+	s.done(s.arg, (int)status, &body, &e);
+	buf_done(&body);
+}
+
+/* Every call that libcurl has finished with. done() may start and cancel calls, so the list is asked again each time. */
+static void finish(struct http *h)
+{
+	CURLMsg *m;
+	int left;
+
+	while ((m = curl_multi_info_read(h->multi, &left))) {
+		struct http_call *c = NULL;
+		CURLcode code = m->data.result;
+
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&c);
+		if (c)
+			end_call(c, code);
+	}
+}
+
+static bool set_body(struct http_call *c)
+{
+	CURL *easy = c->easy;
+
+	if (!c->spec.body)
+		return true;
+	c->heads = curl_slist_append(NULL, "Expect:");
+	if (!c->heads || !curl_slist_append(c->heads, "Content-Type: application/octet-stream"))
+		return false;
+	return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, c->heads) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_POSTFIELDS, c->spec.body) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->spec.body_len) == CURLE_OK;
+}
+
+static bool set_options(struct http_call *c)
+{
+	CURL *easy = c->easy;
+	AUTO_BUF url;
+
+	buf_init(&url, 4096);
+	if (buf_addf(&url, "%s%s", URL_BASE, c->spec.path) < 0 || !set_body(c))
+		return false;
+	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	(void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_LEN);
+	(void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(c->spec.limit_ns / 1000000));
+	return curl_easy_setopt(easy, CURLOPT_URL, url.p) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, c->spec.method) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_cb) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, c->http) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, sockopt_cb) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, write_cb) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_WRITEDATA, c) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_PRIVATE, c) == CURLE_OK;
+}
+
+int http_start(struct http *h, const struct http_spec *s, struct http_call **ret, struct err *e)
+{
+	struct http_call *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "asking the agent");
+	c->http = h;
+	c->spec = *s;
+	buf_init(&c->body, HTTP_REPLY_MAX);
+	c->next = h->calls;
+	h->calls = c;
+	c->easy = curl_easy_init();
+	if (!c->easy || !set_options(c) || curl_multi_add_handle(h->multi, c->easy) != CURLM_OK) {
+		call_free(c);
+		return err_set(e, ERR_INTERNAL, ENOMEM, "asking the agent");
+	}
+	*ret = c;
+	return 0;
+}
+
+void http_cancel(struct http_call *c)
+{
+	if (c)
+		call_free(c);
+}
+
+void http_resume(struct http_call *c)
+{
+	(void)curl_easy_pause(c->easy, CURLPAUSE_CONT);
+	/* What was held back has been delivered by now; the socket is asked again by the next action. */
+	loop_arm(c->http->loop, &c->http->timer, 0);
+}
+
+int http_open(struct loop *l, http_connect_fn *fn, void *arg, struct http **ret, struct err *e)
+{
+	struct http *h = calloc(1, sizeof(*h));
+
+	if (!h || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+		free(h);
+		return err_set(e, ERR_INTERNAL, ENOMEM, "starting the HTTP client");
+	}
+	h->loop = l;
+	h->connect = fn;
+	h->connect_arg = arg;
+	h->timer = (struct loop_timer)LOOP_TIMER_INIT;
+	h->timer.fn = on_timer;
+	h->timer.arg = h;
+	h->multi = curl_multi_init();
+	if (!h->multi || curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, socket_cb) != CURLM_OK ||
+	    curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) != CURLM_OK ||
+	    curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, timer_cb) != CURLM_OK ||
+	    curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h) != CURLM_OK) {
+		http_free(h);
+		return err_set(e, ERR_INTERNAL, ENOMEM, "starting the HTTP client");
+	}
+	*ret = h;
+	return 0;
+}
+
+void http_free(struct http *h)
+{
+	if (!h)
+		return;
+	while (h->calls)
+		call_free(h->calls);
+	if (h->multi)
+		(void)curl_multi_cleanup(h->multi);
+	loop_disarm(&h->timer);
+	free(h);
+}

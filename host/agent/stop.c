@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "host/agent/exec_int.h"
+#include "lib/str.h"
+
+/*
+ * Ends: signals that we get, our own deadline, and what is sent to the guest last.
+ *
+ * The first SIGINT, SIGTERM or SIGHUP goes to the command, as the terminal or a supervisor would have sent it there. If
+ * the command is still there after GRACE_NS, or a second signal comes, the whole tree is killed. A signal that was
+ * ignored when we were started (nohup, a job in the background) stays ignored.
+ *
+ * The timeout is the agent's to enforce, by the time that the machine ran; ours comes MARGIN_NS later and only for an
+ * agent that does not.
+ */
+
+#define GRACE_NS  (10LL * 1000000000)
+#define MARGIN_NS (15LL * 1000000000)
+#define LAST_NS	  (2LL * 1000000000) /* for the last request to be answered */
+
+static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP };
+
+static const char *signal_name(int sig)
+{
+	return sig == SIGINT ? "INT" : sig == SIGTERM ? "TERM" : "HUP";
+}
+
+static void on_signal_sent(void *arg, int status, const struct buf *body, const struct err *e)
+{
+	struct exec *x = arg;
+
+	(void)status; /* when it did not arrive, the grace period ends the command */
+	(void)body;
+	(void)e;
+	x->signal_call = NULL;
+}
+
+static void forward(struct exec *x, int sig)
+{
+	char path[64];
+	struct http_spec s = { .method = "POST", .path = path, .body = x->signal_body, .limit_ns = GRACE_NS,
+			       .done = on_signal_sent, .arg = x };
+	struct err e = ERR_INIT;
+
+	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s/signal", x->id)); /* they fit */
+	ignore_result(str_format(x->signal_body, sizeof(x->signal_body), "{\"signal\":\"%s\",\"to\":\"group\"}",
+				 signal_name(sig)));
+	s.body_len = strlen(x->signal_body);
+	loop_arm(&x->loop, &x->grace, GRACE_NS);
+	if (http_start(x->http, &s, &x->signal_call, &e) < 0)
+		stop_kill(x, EXEC_INTERRUPTED);
+}
+
+static void on_signal(void *arg, const void *siginfo)
+{
+	const struct signalfd_siginfo *si = siginfo;
+	struct exec *x = arg;
+	bool first = x->res->own_signal == 0;
+
+	if (x->phase == PHASE_KILL || x->phase == PHASE_OVER) {
+		if (!first)
+			exec_over(x, x->ret);
+		return;
+	}
+	x->res->own_signal = (int)si->ssi_signo;
+	if (first && x->phase == PHASE_FOLLOW)
+		forward(x, (int)si->ssi_signo);
+	else
+		stop_kill(x, EXEC_INTERRUPTED);
+}
+
+static void on_grace(struct loop_timer *t)
+{
+	struct exec *x = t->arg;
+
+	if (x->phase == PHASE_FOLLOW || x->phase == PHASE_EXITED)
+		stop_kill(x, EXEC_INTERRUPTED);
+}
+
+static void on_deadline(struct loop_timer *t)
+{
+	struct exec *x = t->arg;
+
+	if (x->phase != PHASE_START && x->phase != PHASE_FOLLOW)
+		return;
+	if (exec_suspended(x))
+		loop_arm(&x->loop, &x->deadline, MARGIN_NS);
+	else
+		stop_kill(x, EXEC_TIMED_OUT);
+}
+
+/* --- the last request --------------------------------------------------------------------------------------------- */
+
+static void on_last(struct loop_timer *t)
+{
+	struct exec *x = t->arg;
+
+	exec_over(x, x->ret);
+}
+
+static void on_deleted(void *arg, int status, const struct buf *body, const struct err *e)
+{
+	struct exec *x = arg;
+
+	(void)status; /* the agent forgets by itself in the end */
+	(void)body;
+	(void)e;
+	x->delete_call = NULL;
+	exec_over(x, x->ret);
+}
+
+static void forget(struct exec *x)
+{
+	char path[64];
+	struct http_spec s = { .method = "DELETE", .path = path, .limit_ns = LAST_NS, .done = on_deleted,
+			       .arg = x };
+	struct err e = ERR_INIT;
+
+	x->phase = PHASE_KILL;
+	loop_disarm(&x->grace);
+	loop_disarm(&x->deadline);
+	feed_stop(x);
+	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s", x->id)); /* it fits */
+	if (x->spec->leave || http_start(x->http, &s, &x->delete_call, &e) < 0)
+		exec_over(x, x->ret);
+	else
+		loop_arm(&x->loop, &x->last, LAST_NS);
+}
+
+void stop_kill(struct exec *x, enum exec_end end)
+{
+	if (x->phase == PHASE_KILL || x->phase == PHASE_OVER)
+		return;
+	x->res->end = end;
+	start_done(x);
+	follow_stop(x);
+	forget(x);
+}
+
+void stop_tidy(struct exec *x)
+{
+	follow_stop(x);
+	forget(x);
+}
+
+int stop_init(struct exec *x)
+{
+	sigset_t set;
+
+	x->grace = x->deadline = x->last = (struct loop_timer)LOOP_TIMER_INIT;
+	x->grace.fn = on_grace;
+	x->deadline.fn = on_deadline;
+	x->last.fn = on_last;
+	x->grace.arg = x->deadline.arg = x->last.arg = x;
+	if (x->spec->timeout_ns)
+		loop_arm(&x->loop, &x->deadline, x->spec->timeout_ns + MARGIN_NS);
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LEN(forwarded); i++) {
+		struct sigaction sa;
+
+		if (sigaction(forwarded[i], NULL, &sa) == 0 && sa.sa_handler != SIG_IGN)
+			(void)sigaddset(&set, forwarded[i]);
+	}
+	return loop_signals(&x->loop, &set, on_signal, x);
+}
+
+void stop_done(struct exec *x)
+{
+	loop_disarm(&x->grace);
+	loop_disarm(&x->deadline);
+	loop_disarm(&x->last);
+	http_cancel(x->signal_call);
+	http_cancel(x->delete_call);
+	x->signal_call = x->delete_call = NULL;
+}

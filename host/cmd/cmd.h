@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASB_CMD_H
+#define ASB_CMD_H
+
+/* One function a command, each in the file of its name; returns the exit status of asb. */
+struct cli;
+
+int cmd_run(const struct cli *c);
+int cmd_create(const struct cli *c);
+int cmd_exec(const struct cli *c);
+int cmd_ls(const struct cli *c);
+int cmd_ps(const struct cli *c);
+int cmd_inspect(const struct cli *c);
+int cmd_logs(const struct cli *c);
+int cmd_stop(const struct cli *c);
+int cmd_start(const struct cli *c);
+int cmd_restart(const struct cli *c);
+int cmd_rm(const struct cli *c);
+int cmd_doctor(const struct cli *c);
+int cmd_version(const struct cli *c);
+int cmd_help(const struct cli *c);
+int cmd_completion(const struct cli *c);
+int cmd_manifest(const struct cli *c);
+int cmd_supervise(const struct cli *c);
+
+#endif

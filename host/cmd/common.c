@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/cmd/common.h"
+
+#include <cJSON.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "host/cli/out.h"
+#include "lib/jsn.h"
+#include "lib/str.h"
+
+int cmd_fail(const struct cli *c, const struct err *e, const char *hint)
+{
+	out_error(e, hint);
+	return e->code == ERR_USAGE ? EXIT_USAGE : c->cmd->failure;
+}
+
+/* The form of what to type, with at most one %s for the name. */
+static const char *hint_form(const struct err *e, bool named)
+{
+	switch (e->code) {
+	case ERR_EXISTS:
+		return named ? "choose another name, or remove it: asb rm %s" : NULL;
+	case ERR_NOT_FOUND:
+		if (e->errnum == ENOENT)
+			return "asb ls lists the sandboxes there are";
+		return named ? "to forget it: asb rm %s" : NULL;
+	case ERR_UNAVAILABLE:
+		return named ? "asb start %s starts it when it is stopped or has ended" : NULL;
+	case ERR_UNSUPPORTED:
+	case ERR_IO:
+	case ERR_TIMEOUT:
+		return "asb doctor checks what this machine can do";
+	case ERR_NONE:
+	case ERR_USAGE:
+	case ERR_INVALID:
+	case ERR_CONFLICT:
+	case ERR_FULL:
+	case ERR_TOO_BIG:
+	case ERR_DENIED:
+	case ERR_INTERNAL:
+	case ERR_CODE_COUNT:
+		break;
+	}
+	return NULL;
+}
+
+const char *cmd_hint(const struct err *e, const char *name)
+{
+	static char text[SANDBOX_NAME_MAX + 80];
+	const char *form = hint_form(e, name != NULL), *at = form ? strstr(form, "%s") : NULL;
+
+	if (!at)
+		return form;
+	ignore_result(str_format(text, sizeof(text), "%.*s%s%s", (int)(at - form), form, name, at + 2));
+	return text;
+}
+
+int cmd_unsupported(const struct backend *b, const char *what, struct err *e)
+{
+	return err_set(e, ERR_UNSUPPORTED, ENOSYS, "the %s backend cannot %s", b->name, what);
+}
+
+/* --- several names ------------------------------------------------------------------------------------------------ */
+
+static bool add_outcome(cJSON *list, const char *name, const char *word, const struct err *e)
+{
+	cJSON *j = cJSON_CreateObject();
+
+	if (!j || !cJSON_AddItemToArray(list, j) || !jsn_add_str(j, "name", name) ||
+	    !jsn_add_str(j, "action", e ? NULL : word))
+		return false;
+	return cJSON_AddItemToObject(j, "error",
+				     e ? out_error_json(e, cmd_hint(e, name)) : cJSON_CreateNull());
+}
+
+int cmd_each(const struct cli *c, int (*fn)(const struct cli *c, const char *name, const char **ret_word,
+					    struct err *e))
+{
+	AUTO_JSN *doc = cJSON_CreateObject();
+	cJSON *list = cJSON_AddArrayToObject(doc, "sandboxes"), *give;
+	int status = 0;
+
+	for (unsigned i = 0; i < c->names_len; i++) {
+		const char *name = c->names[i], *word = "unchanged";
+		struct err e = ERR_INIT;
+		int r = fn(c, name, &word, &e);
+
+		if (r < 0) {
+			out_error_line(&e, cmd_hint(&e, name));
+			status = c->cmd->failure;
+		} else if (!out_json_wanted() && strcmp(word, "unchanged") != 0) {
+			if (out_line("%s %s", word, name) < 0)
+				status = c->cmd->failure;
+		}
+		if (list && !add_outcome(list, name, word, r < 0 ? &e : NULL))
+			list = NULL;
+	}
+	if (!out_json_wanted())
+		return status;
+	give = list ? doc : NULL;
+	if (give)
+		doc = NULL;
+	return out_doc(give) < 0 ? c->cmd->failure : status;
+}
+
+/* --- one sandbox -------------------------------------------------------------------------------------------------- */
+
+static const char *backend_name(const struct state_record *r)
+{
+	const struct backend *b = backend_of_id(r->microvm_id);
+
+	return b ? b->name : str_starts(r->microvm_id, "microvm-") ? "aws" : "unknown";
+}
+
+const char *cmd_state(const struct state_record *r, const struct sandbox_info *i)
+{
+	if (i)
+		return sandbox_state_name(i->state);
+	return backend_of_id(r->microvm_id) ? "MISSING" : sandbox_state_name(SANDBOX_UNKNOWN);
+}
+
+static bool add_time(cJSON *o, int64_t s)
+{
+	char text[32];
+	time_t t = (time_t)s;
+	struct tm tm;
+
+	if (s <= 0 || !gmtime_r(&t, &tm) || !strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
+		return jsn_add_str(o, "created_at", NULL);
+	return jsn_add_str(o, "created_at", text);
+}
+
+cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info *i)
+{
+	AUTO_JSN *j = cJSON_CreateObject();
+	cJSON *ret = j;
+
+	if (!j || !jsn_add_str(j, "name", r->name) || !jsn_add_str(j, "id", r->microvm_id) ||
+	    !jsn_add_str(j, "state", cmd_state(r, i)) || !jsn_add_str(j, "image", r->image_arn) ||
+	    !jsn_add_str(j, "backend", backend_name(r)) || !add_time(j, i ? i->created_s : 0))
+		return NULL;
+	if (i && (!jsn_add_u64(j, "cpus", i->cpus) || !jsn_add_u64(j, "memory_mib", i->memory_mib) ||
+		  !jsn_add_str(j, "net", i->net == NET_USER ? "user" : "none") ||
+		  !jsn_add_str(j, "accel", i->accel[0] ? i->accel : NULL) ||
+		  !jsn_add_bool(j, "ephemeral", i->ephemeral) ||
+		  !jsn_add_text(j, "reason", i->reason, strlen(i->reason))))
+		return NULL;
+	if (!jsn_add_str(j, "endpoint", r->endpoint) || !jsn_add_str(j, "region", r->region))
+		return NULL;
+	j = NULL;
+	return ret;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <cJSON.h>
+#include <errno.h>
+
+#include "host/cli/out.h"
+#include "host/cmd/cmd.h"
+#include "host/cmd/common.h"
+
+static int told(const struct cli *c, const struct core_made *m)
+{
+	struct sandbox_info i;
+	struct state_record r = { .name = NULL };
+	int rc = -ENOMEM;
+
+	if (!out_json_wanted()) {
+		out_note("%s runs on the %s backend", m->name, m->backend->name);
+		return out_line("created %s (%s)", m->name, m->id) < 0 ? c->cmd->failure : 0;
+	}
+	if (state_get(m->name, &r, NULL) == 0)
+		rc = out_doc(cmd_sandbox_json(&r, m->backend->info(m->id, &i, NULL) == 0 ? &i : NULL));
+	state_record_done(&r);
+	return rc < 0 ? c->cmd->failure : 0;
+}
+
+int cmd_create(const struct cli *c)
+{
+	struct sandbox_spec s = { .name = c->names[0],
+				  .cpus = (uint32_t)c->val[OPT_CPUS].number,
+				  .memory_mib = c->val[OPT_MEMORY].number,
+				  .net = c->val[OPT_NET].text[0] == 'u' ? NET_USER : NET_NONE };
+	const struct backend *b;
+	struct core_made m;
+	struct progress p;
+	struct err e = ERR_INIT;
+	char **env = NULL;
+	int r = core_choose(c, c->val[OPT_IMAGE].set ? c->val[OPT_IMAGE].text : NULL, &b, &s.image, &e);
+
+	if (r == 0)
+		r = core_env(c, &env, &e);
+	if (r < 0)
+		return cmd_fail(c, &e, NULL);
+	s.env = env;
+	out_progress(&p, "starting the sandbox");
+	r = core_create(b, &s, &p, c->val[OPT_START_TIMEOUT].ns, &m, &e);
+	if (r == 0)
+		r = core_keep(&m, &e);
+	out_progress_end();
+	core_env_free(&env);
+	if (r < 0 && core_cancelled())
+		core_die_of(core_cancelled());
+	return r < 0 ? cmd_fail(c, &e, cmd_hint(&e, s.name)) : told(c, &m);
+}

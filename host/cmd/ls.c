@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "host/cli/out.h"
+#include "host/cmd/cmd.h"
+#include "host/cmd/common.h"
+#include "lib/buf.h"
+#include "lib/jsn.h"
+
+/*
+ * The records in the order of the state file, each with what its backend says of the machine. The backend is asked once
+ * for all of them. Columns are as wide as their widest cell: nothing is cut, on a terminal or a pipe.
+ */
+
+#define LS_MAX	    65536
+#define COLUMNS	    6
+#define TABLE_MAX   (64U << 20)
+
+struct machines {
+	struct sandbox_info *all;
+	size_t len;
+};
+
+struct row {
+	char *cell[COLUMNS];
+};
+
+struct listing {
+	struct machines machines;
+	struct row *rows;
+	size_t len;
+	cJSON *list; /* with --json */
+	bool names_only;
+	struct buf names;
+};
+
+static int on_machine(void *arg, const struct sandbox_info *i)
+{
+	struct machines *m = arg;
+	struct sandbox_info *all;
+
+	if (m->len >= LS_MAX)
+		return -E2BIG;
+	if ((m->len & (m->len - 1)) == 0) { /* room doubles at each power of two */
+		all = realloc(m->all, (m->len ? m->len * 2 : 1) * sizeof(*all));
+		if (!all)
+			return -ENOMEM;
+		m->all = all;
+	}
+	m->all[m->len++] = *i;
+	return 0;
+}
+
+static const struct sandbox_info *find(const struct machines *m, const char *id)
+{
+	for (size_t i = 0; i < m->len; i++)
+		if (strcmp(m->all[i].id, id) == 0)
+			return &m->all[i];
+	return NULL;
+}
+
+static void row_done(struct row *r)
+{
+	for (int i = 0; i < COLUMNS; i++)
+		free(r->cell[i]);
+}
+
+static int fill(struct row *row, const struct state_record *r, const struct sandbox_info *i)
+{
+	const struct backend *b = backend_of_id(r->microvm_id);
+	char when[32] = "-";
+	time_t t = i ? (time_t)i->created_s : 0;
+	struct tm tm;
+
+	if (t > 0 && gmtime_r(&t, &tm) && !strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm))
+		when[0] = '\0';
+	const char *text[COLUMNS] = { r->name, r->microvm_id, cmd_state(r, i), r->image_arn ? r->image_arn : "-",
+				      b ? b->name : "aws", when };
+
+	for (int k = 0; k < COLUMNS; k++) {
+		row->cell[k] = strdup(text[k]);
+		if (!row->cell[k])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int add_row(struct listing *l, const struct row *row)
+{
+	struct row *rows = realloc(l->rows, (l->len + 1) * sizeof(*rows));
+
+	if (!rows)
+		return -ENOMEM;
+	l->rows = rows;
+	rows[l->len++] = *row;
+	return 0;
+}
+
+static int on_record(void *arg, const struct state_record *r)
+{
+	struct listing *l = arg;
+	const struct sandbox_info *i = l->names_only ? NULL : find(&l->machines, r->microvm_id);
+	struct row row = { { NULL } };
+	cJSON *j;
+	int rc;
+
+	if (l->names_only && !l->list)
+		return buf_addf(&l->names, "%s\n", r->name);
+	if (l->list) {
+		j = cmd_sandbox_json(r, i);
+		return j && cJSON_AddItemToArray(l->list, j) ? 0 : -ENOMEM;
+	}
+	rc = fill(&row, r, i);
+	if (rc == 0)
+		rc = add_row(l, &row);
+	if (rc < 0)
+		row_done(&row);
+	return rc;
+}
+
+static int print_table(const struct listing *l)
+{
+	static const char *const head[COLUMNS] = { "NAME", "ID", "STATE", "IMAGE", "BACKEND", "CREATED" };
+	int width[COLUMNS], r = 0;
+	AUTO_BUF b;
+
+	buf_init(&b, TABLE_MAX);
+	if (!l->len) {
+		out_note("no sandboxes");
+		return 0;
+	}
+	for (int k = 0; k < COLUMNS; k++) {
+		width[k] = (int)strlen(head[k]);
+		for (size_t i = 0; i < l->len; i++)
+			if ((int)strlen(l->rows[i].cell[k]) > width[k])
+				width[k] = (int)strlen(l->rows[i].cell[k]);
+	}
+	for (size_t i = 0; i <= l->len && r == 0; i++)
+		for (int k = 0; k < COLUMNS && r == 0; k++) {
+			const char *s = i ? l->rows[i - 1].cell[k] : head[k];
+
+			r = k == COLUMNS - 1 ? buf_addf(&b, "%s\n", s) : buf_addf(&b, "%-*s  ", width[k], s);
+		}
+	return r < 0 ? r : out_bytes(b.p, b.len);
+}
+
+static int print(struct listing *l, cJSON **doc)
+{
+	cJSON *give = *doc;
+
+	if (l->list) {
+		*doc = NULL;
+		return out_doc(give);
+	}
+	if (l->names_only)
+		return l->names.len ? out_bytes(l->names.p, l->names.len) : 0;
+	return print_table(l);
+}
+
+int cmd_ls(const struct cli *c)
+{
+	struct listing l = { .names_only = c->val[OPT_NAMES].set };
+	AUTO_JSN *doc = out_json_wanted() ? cJSON_CreateObject() : NULL;
+	struct err e = ERR_INIT;
+	int r = 0;
+
+	buf_init(&l.names, TABLE_MAX);
+	if (doc)
+		l.list = cJSON_AddArrayToObject(doc, "sandboxes");
+	if (!l.names_only || doc)
+		backend_local.collect();
+	if (!l.names_only || doc)
+		r = backend_local.list(on_machine, &l.machines, &e);
+	if (r == 0)
+		r = state_each(on_record, &l, &e);
+	if (r < 0 && !e.code)
+		(void)err_set(&e, ERR_INTERNAL, -r, "listing the sandboxes");
+	r = r < 0 ? cmd_fail(c, &e, NULL) : print(&l, &doc) < 0 ? c->cmd->failure : 0;
+	for (size_t i = 0; i < l.len; i++)
+		row_done(&l.rows[i]);
+	free(l.rows);
+	free(l.machines.all);
+	buf_done(&l.names);
+	return r;
+}

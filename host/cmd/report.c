@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <cJSON.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/agent/stdio.h"
+#include "host/cli/out.h"
+#include "host/cmd/common.h"
+#include "lib/b64.h"
+#include "lib/jsn.h"
+#include "lib/str.h"
+
+/* What run and exec have in common: the command's parts from the command line, and what is told of its end. */
+
+int cmd_exec_in(const struct cli *c, const struct backend *b, const char *id, bool leave, struct exec_result *ret,
+		struct err *e)
+{
+	struct exec_spec s = { .backend = b, .id = id, .argv = c->argv, .argc = c->argc,
+			       .cwd = c->val[OPT_WORKDIR].text, .timeout_ns = c->val[OPT_TIMEOUT].ns,
+			       .capture = out_json_wanted(), .leave = leave };
+	char **env = NULL;
+	int r = core_env(c, &env, e);
+
+	if (r < 0) {
+		*ret = (struct exec_result){ .end = EXEC_ENDED };
+		return r;
+	}
+	s.env = env;
+	s.use_stdin = !c->val[OPT_NO_STDIN].set && source_useful(STDIN_FILENO) &&
+		      (c->val[OPT_INTERACTIVE].set || !isatty(STDIN_FILENO));
+	r = exec_run(&s, ret, e);
+	core_env_free(&env);
+	return r;
+}
+
+static int status_of(const struct cli *c, int r, const struct exec_result *res, const struct err *e)
+{
+	if (r < 0)
+		return e->code == ERR_USAGE ? EXIT_USAGE : c->cmd->failure;
+	switch (res->end) {
+	case EXEC_TIMED_OUT:
+		return EXIT_TIMEOUT;
+	case EXEC_NO_COMMAND:
+		return EXIT_NOT_FOUND;
+	case EXEC_NOT_EXECUTABLE:
+		return EXIT_NOT_EXECUTABLE;
+	case EXEC_INTERRUPTED:
+		return 128 + res->own_signal;
+	case EXEC_ENDED:
+	case EXEC_READER_GONE:
+		break;
+	}
+	return res->signal ? 128 + res->signal : res->exit_code;
+}
+
+/* --- the document ------------------------------------------------------------------------------------------------- */
+
+static bool is_text(const struct buf *b)
+{
+	return b->len == 0 || (!memchr(b->p, '\0', b->len) && str_is_utf8(b->p, b->len));
+}
+
+static bool add_output(cJSON *j, const struct exec_result *res)
+{
+	static const char *const names[] = { "stdout", "stderr" };
+	bool text = is_text(&res->output[0]) && is_text(&res->output[1]);
+
+	for (int i = 0; i < 2; i++) {
+		const struct buf *b = &res->output[i];
+		AUTO_BUF coded;
+
+		buf_init(&coded, B64_LEN(EXEC_CAPTURE_MAX) + 1);
+		if (!text && b64_append(&coded, b->p, b->len) < 0)
+			return false;
+		if (!jsn_add_str(j, names[i], text ? (b->p ? b->p : "") : (coded.p ? coded.p : "")))
+			return false;
+	}
+	return jsn_add_str(j, "encoding", text ? "utf-8" : "base64");
+}
+
+static cJSON *document(const char *name, const char *id, int status, int r, const struct exec_result *res,
+		       const struct err *e)
+{
+	AUTO_JSN *j = cJSON_CreateObject();
+	bool guest = r == 0 && res->end == EXEC_ENDED;
+	cJSON *ret = j, *box;
+
+	if (!j || !jsn_add_str(j, "source", guest ? "guest" : "asb") ||
+	    !jsn_add_u64(j, "exit_code", (uint64_t)status))
+		return NULL;
+	if (!(res->signal ? jsn_add_u64(j, "signal", (uint64_t)res->signal) : jsn_add_str(j, "signal", NULL)) ||
+	    !jsn_add_bool(j, "timed_out", r == 0 && res->end == EXEC_TIMED_OUT) ||
+	    !jsn_add_bool(j, "oom", res->oom) || !jsn_add_bool(j, "truncated", res->truncated) ||
+	    !jsn_add_u64(j, "lost_bytes", res->lost) || !jsn_add_i64(j, "duration_ms", res->duration_ms) ||
+	    !add_output(j, res))
+		return NULL;
+	box = cJSON_AddObjectToObject(j, "sandbox");
+	if (!box || !jsn_add_str(box, "name", name) || !jsn_add_str(box, "id", id))
+		return NULL;
+	if (!cJSON_AddItemToObject(j, "error",
+				   e->code ? out_error_json(e, cmd_hint(e, name)) : cJSON_CreateNull()))
+		return NULL;
+	j = NULL;
+	return ret;
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------ */
+
+/* The error line for ends that only asb can explain. Fills E for the document. */
+static void explain(const struct cli *c, const char *name, int r, const struct exec_result *res, struct err *e)
+{
+	if (r == 0 && res->end == EXEC_TIMED_OUT)
+		(void)err_set(e, ERR_TIMEOUT, 0, "'%.100s' was killed after its timeout of %s seconds",
+			      c->argv[0], c->val[OPT_TIMEOUT].text ? c->val[OPT_TIMEOUT].text : "?");
+	if (r == 0 && res->end == EXEC_NO_COMMAND && !strstr(e->msg, c->argv[0]))
+		(void)err_wrap(e, "%.100s", c->argv[0]);
+	if (!e->code)
+		return;
+	out_error_line(e, r < 0 ? cmd_hint(e, name) : NULL);
+}
+
+int cmd_report(const struct cli *c, const char *name, const char *id, int r, const struct exec_result *res,
+	       const struct err *e)
+{
+	int status = status_of(c, r, res, e);
+	struct err why = *e;
+
+	if (res->lost)
+		out_warn("%llu bytes of output were lost: the reader was too slow",
+			 (unsigned long long)res->lost);
+	if (r == 0 && res->oom)
+		out_warn("the sandbox ran out of memory while the command ran");
+	explain(c, name, r, res, &why);
+	if (r == 0 && res->end == EXEC_READER_GONE)
+		out_die_of_pipe();
+	if (out_json_wanted() && out_doc(document(name, id, status, r, res, &why)) < 0)
+		return c->cmd->failure;
+	if (r == 0 && res->end == EXEC_INTERRUPTED)
+		core_die_of(res->own_signal);
+	return status;
+}

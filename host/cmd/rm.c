@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "host/cli/out.h"
+#include "host/cmd/cmd.h"
+#include "host/cmd/common.h"
+
+/* The record goes last, so that a machine that could not be removed can still be named. */
+static int rm_one(const struct cli *c, const char *name, const char **ret_word, struct err *e)
+{
+	bool force = c->val[OPT_FORCE].set;
+	struct core_named n;
+	struct err why = ERR_INIT;
+	int r = core_find(name, &n, &why);
+
+	if (r == -ENOENT && force)
+		return 0;
+	if (r < 0 && !(force && why.code == ERR_UNSUPPORTED)) {
+		*e = why;
+		return r;
+	}
+	*ret_word = "removed";
+	if (r < 0) {
+		out_warn("%s; only the name is forgotten", why.msg);
+		return state_remove(name, NULL, e);
+	}
+	r = n.backend->remove(n.record.microvm_id, &why);
+	if (r < 0 && force)
+		out_warn("%s; the name is forgotten all the same", why.msg);
+	if (r < 0 && !force)
+		*e = why;
+	else
+		r = state_remove(name, n.record.microvm_id, e);
+	core_named_done(&n);
+	return r;
+}
+
+int cmd_rm(const struct cli *c)
+{
+	return cmd_each(c, rm_one);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "host/core/core.h"
+#include "lib/loop.h"
+#include "lib/str.h"
+
+/*
+ * The order that leaves nothing behind: the name is recorded before the machine is begun and forgotten after the machine
+ * is gone. So whoever finds a record can look for its machine, and a machine without a record is one that its
+ * supervisor is about to end.
+ */
+
+static int random_hex(char *out, size_t bytes, struct err *e)
+{
+	unsigned char r[16];
+
+	if (getrandom(r, bytes, 0) != (ssize_t)bytes)
+		return err_set(e, ERR_INTERNAL, errno, "getrandom");
+	str_hex(r, bytes, out);
+	return 0;
+}
+
+int core_run_name(char ret[static SANDBOX_NAME_MAX + 1], struct err *e)
+{
+	char hex[9];
+	int r = random_hex(hex, 4, e);
+
+	if (r == 0)
+		r = str_format(ret, SANDBOX_NAME_MAX + 1, "asb-run-%s", hex);
+	return r;
+}
+
+int core_find(const char *name, struct core_named *ret, struct err *e)
+{
+	struct core_named n = { .backend = NULL };
+	int r = state_get(name, &n.record, e);
+
+	if (r < 0)
+		return r;
+	n.backend = backend_of_id(n.record.microvm_id);
+	if (!n.backend) {
+		r = err_set(e, ERR_UNSUPPORTED, ENOSYS, "'%s' is %.80s, whose backend is not built into this asb",
+			    name, n.record.microvm_id);
+		state_record_done(&n.record);
+		return r;
+	}
+	*ret = n;
+	return 0;
+}
+
+void core_named_done(struct core_named *n)
+{
+	state_record_done(&n->record);
+}
+
+static int record(const struct core_made *m, const char *image, struct err *e)
+{
+	char id[SANDBOX_ID_MAX + 1], name[SANDBOX_NAME_MAX + 1], img[SANDBOX_IMAGE_MAX + 1];
+	struct state_record r = { .name = name, .microvm_id = id, .image_arn = img };
+	int rc = str_format(id, sizeof(id), "%s", m->id);
+
+	if (rc == 0)
+		rc = str_format(name, sizeof(name), "%s", m->name);
+	if (rc == 0)
+		rc = str_format(img, sizeof(img), "%s", image);
+	return rc < 0 ? err_set(e, ERR_INVALID, -rc, "the sandbox's record") : state_add(&r, e);
+}
+
+/* Tries to forget the name after something else has failed, whose message stays. */
+static void unrecord(const struct core_made *m)
+{
+	ignore_result(state_remove(m->name, m->id, NULL));
+}
+
+int core_create(const struct backend *b, const struct sandbox_spec *spec, struct progress *p, int64_t limit_ns,
+		struct core_made *ret, struct err *e)
+{
+	struct core_made m = { .backend = b };
+	char hex[17];
+	int r = random_hex(hex, 8, e);
+
+	if (r < 0)
+		return r;
+	if (str_format(m.id, sizeof(m.id), "%s-%s", b->name, hex) < 0 ||
+	    str_format(m.name, sizeof(m.name), "%s", spec->name) < 0)
+		return err_set(e, ERR_INVALID, ENAMETOOLONG, "the sandbox's name");
+	if (b->collect)
+		b->collect();
+	core_cancel_begin(p);
+	r = record(&m, spec->image, e);
+	if (r == 0) {
+		r = b->create(spec, m.id, p, loop_now() + limit_ns, &m.owner, e);
+		core_cancel_end();
+		if (r == 0 && core_cancelled()) {
+			b->drop(m.owner);
+			r = err_set(e, ERR_UNAVAILABLE, EINTR, "starting the sandbox");
+		}
+		if (r < 0)
+			unrecord(&m);
+	} else {
+		core_cancel_end();
+	}
+	if (r == 0)
+		*ret = m;
+	return r;
+}
+
+int core_keep(struct core_made *m, struct err *e)
+{
+	int r = m->backend->keep(m->owner, e);
+
+	m->owner = NULL;
+	if (r < 0) {
+		ignore_result(m->backend->remove(m->id, NULL)); /* it has most likely gone with its owner */
+		unrecord(m);
+	}
+	return r;
+}
+
+int core_drop(struct core_made *m, struct err *e)
+{
+	m->backend->drop(m->owner);
+	m->owner = NULL;
+	return state_remove(m->name, m->id, e);
+}

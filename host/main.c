@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/cli/opts.h"
+#include "host/cli/out.h"
+#include "host/cli/print.h"
+#include "host/cmd/cmd.h"
+#include "host/cmd/common.h"
+#include "lib/buf.h"
+#include "lib/str.h"
+
+#define HELP_MAX (64U << 10)
+
+/* A closed standard stream would become the number of the next file that is opened, and be written to. */
+static void fill_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		(void)close(fd);
+}
+
+static int wrong_usage(const struct cli *c, const char *word, const struct err *e)
+{
+	AUTO_BUF b;
+	char hint[160];
+	const char *near = !c->cmd && word ? help_nearest(word) : NULL;
+
+	buf_init(&b, HELP_MAX);
+	if (near)
+		ignore_result(str_format(hint, sizeof(hint), "did you mean: asb %s", near)); /* fits */
+	else if (c->cmd && help_usage(c->cmd, &b) == 0)
+		ignore_result(str_format(hint, sizeof(hint), "%s   (asb help %s)", b.p, c->cmd->name));
+	else
+		ignore_result(str_format(hint, sizeof(hint), "asb help lists the commands"));
+	out_error(e, hint);
+	return EXIT_USAGE;
+}
+
+static int print_help(const struct command *cmd)
+{
+	AUTO_BUF b;
+
+	buf_init(&b, HELP_MAX);
+	if ((cmd ? help_command(cmd, &b) : help_all(&b)) < 0)
+		return 1;
+	return out_bytes(b.p, b.len) < 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct cli c;
+	struct err e = ERR_INIT;
+	int r, status;
+
+	fill_standard_streams();
+	(void)signal(SIGPIPE, SIG_IGN); /* told by EPIPE, so that what was begun is cleaned up first */
+	r = cli_parse(&c, argc, argv, &e);
+	out_init(&c);
+	if (r < 0)
+		status = wrong_usage(&c, argc > 1 ? argv[1] : NULL, &e);
+	else if (c.cmd && !c.val[OPT_HELP].set)
+		status = c.cmd->run(&c);
+	else if (!c.cmd && c.val[OPT_VERSION].set)
+		status = cmd_version(&c);
+	else
+		status = print_help(c.cmd);
+	cli_done(&c);
+	return status;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `asb` itself costs: --version, and ls with 200 records, beside posix_spawn + wait of a static true.
- *     bench-cli ASB TRUE
+ *     bench-cli ASB TRUE EMPTY_DIR
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -57,16 +57,14 @@ static void write_state(const char *path)
 
 int main(int argc, char **argv)
 {
-	char dir[] = "/tmp/asb-bench-XXXXXX", state[64];
+	char state[4096];
 	char word_version[] = "--version", word_ls[] = "ls";
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: bench-cli ASB TRUE\n");
+	if (argc != 4) {
+		fprintf(stderr, "usage: bench-cli ASB TRUE EMPTY_DIR\n");
 		return 2;
 	}
-	if (!mkdtemp(dir))
-		return 1;
-	(void)snprintf(state, sizeof(state), "%s/state.json", dir);
+	(void)snprintf(state, sizeof(state), "%s/state.json", argv[3]);
 	write_state(state);
 	(void)setenv("AGENT_SANDBOX_STATE", state, 1);
 	stats_title("asb itself");
@@ -82,6 +80,5 @@ int main(int argc, char **argv)
 	for (int i = 0; i < N; i++)
 		run(&s, (char *[]){ argv[1], word_ls, NULL });
 	stats_row(&s, &floor_s);
-	(void)unlink(state);
 	return 0;
 }

@@ -200,9 +200,9 @@ static void op_reopen(struct conn *c, const cJSON *q)
 static int check_generation(const char *s, struct err *e)
 {
 	if (!s)
-		return err_set(e, ERR_INVALID, EINVAL, "generation is missing");
+		return err_set(e, ERR_INVALID, 0, "generation is missing");
 	if (strlen(s) != 32 || strspn(s, "0123456789abcdef") != 32)
-		return err_set(e, ERR_INVALID, EINVAL, "generation is not 32 hexadecimal digits");
+		return err_set(e, ERR_INVALID, 0, "generation is not 32 hexadecimal digits");
 	return 0;
 }
 
@@ -213,9 +213,9 @@ static int check_env(const cJSON *env, struct err *e)
 
 	cJSON_ArrayForEach(v, env) {
 		if (!cJSON_IsString(v))
-			return err_set(e, ERR_INVALID, EINVAL, "env.%s is not a string", v->string);
+			return err_set(e, ERR_INVALID, 0, "env.%s is not a string", v->string);
 		if (!v->string[0] || strchr(v->string, '='))
-			return err_set(e, ERR_INVALID, EINVAL, "\"%s\" cannot be the name of a variable", v->string);
+			return err_set(e, ERR_INVALID, 0, "\"%s\" cannot be the name of a variable", v->string);
 	}
 	return 0;
 }
@@ -233,7 +233,7 @@ static int read_identity(const cJSON *q, struct private_identity *id, struct err
 	if (r >= 0)
 		r = jsn_str(q, "agent_token", &id->agent_token, e);
 	if (r >= 0 && id->agent_token && !*id->agent_token)
-		r = err_set(e, ERR_INVALID, EINVAL, "agent_token is empty");
+		r = err_set(e, ERR_INVALID, 0, "agent_token is empty");
 	return r < 0 ? r : 0;
 }
 

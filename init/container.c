@@ -189,7 +189,6 @@ static void default_env(void)
 	(void)setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 0);
 	(void)setenv("HOME", "/root", 0);
 	(void)setenv("LANG", "C.UTF-8", 0);
-	(void)unsetenv("ASB_NOTIFY_FD");
 }
 
 int container_main(char **argv)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/fd.h"
@@ -68,23 +69,24 @@ static int protect(void *arg)
 	return 0;
 }
 
-/* ENV and ASB_NOTIFY_FD=FD, without one that was inherited. */
-static void make_env(char *const *env, int fd, char *out[static ENV_MAX + 2], char word[static 32])
+/* The environment of a service, without such words of ours as were inherited. */
+static void make_env(struct sup *s, int fd, char *out[static ENV_MAX + 3], char word[static 32])
 {
 	int n = 0;
 
-	for (; *env && n < ENV_MAX; env++)
-		if (!str_starts(*env, "ASB_NOTIFY_FD="))
+	for (char *const *env = s->env; *env && n < ENV_MAX; env++)
+		if (!str_starts(*env, "ASB_NOTIFY_FD=") && !str_starts(*env, "ASB_INIT_ID="))
 			out[n++] = *env;
 	(void)snprintf(word, 32, "ASB_NOTIFY_FD=%d", fd);
 	out[n++] = word;
+	out[n++] = s->init_id;
 	out[n] = NULL;
 }
 
 static int spawn(struct sup_service *v, struct err *e)
 {
 	char *argv[] = { v->path, NULL };
-	char *envp[ENV_MAX + 2], word[32];
+	char *envp[ENV_MAX + 3], word[32];
 	struct proc_spec spec = PROC_SPEC_INIT;
 	AUTO_FD rd = -1, wr = -1;
 	int p[2], r;
@@ -93,7 +95,7 @@ static int spawn(struct sup_service *v, struct err *e)
 		return err_set(e, ERR_IO, errno, "pipe");
 	rd = p[0];
 	wr = p[1];
-	make_env(v->sup->env, wr, envp, word);
+	make_env(v->sup, wr, envp, word);
 	spec.argv = argv;
 	spec.envp = envp;
 	spec.cwd = "/";
@@ -208,6 +210,10 @@ static void on_deadline(struct loop_timer *t)
 
 void sup_init(struct sup *s, struct loop *l)
 {
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_REALTIME, &t);
+	(void)snprintf(s->init_id, sizeof(s->init_id), "ASB_INIT_ID=%lld.%09ld", (long long)t.tv_sec, t.tv_nsec);
 	s->loop = l;
 	s->deadline = (struct loop_timer){ .fn = on_deadline, .arg = s };
 }

@@ -48,10 +48,11 @@ struct sup_service {
 
 struct sup {
 	struct loop *loop;
-	char *const *env; /* borrowed; ASB_NOTIFY_FD is added to it */
+	char *const *env; /* borrowed; ASB_NOTIFY_FD and ASB_INIT_ID are added to it */
 	int cgroup_fd;	  /* borrowed; -1 = ours */
 	struct sup_service service[SUP_MAX];
 	int n;
+	char init_id[48]; /* "ASB_INIT_ID=…": another in every run of asb-init, so that a service knows a restart from a new start */
 	struct loop_timer deadline;
 	/* Called once: with NULL when every service has notified, or with the name of one that has not when SUP_READY_NS is over
 	 * (then again with NULL if it still comes). */

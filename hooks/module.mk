@@ -1,0 +1,3 @@
+# The lifecycle hook server.
+hooks_SRCS := $(wildcard hooks/*.c)
+hooks_LIBS := -lmicrohttpd -lcjson -lbearssl

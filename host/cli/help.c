@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "lib/str.h"
+
 #define WIDTH	  79
 #define HELP_AT	  30 /* column of an option's text */
 #define NAMES_MAX 32 /* longest word that help_nearest compares */
@@ -61,6 +63,7 @@ int help_usage(const struct command *c, struct buf *out)
 static int add_option(struct buf *out, const struct opt_spec *o)
 {
 	size_t start = out->len, used;
+	char text[256];
 	int r = o->short_name ? buf_addf(out, "  -%c, ", o->short_name) : buf_adds(out, "      ");
 
 	if (r == 0)
@@ -71,9 +74,10 @@ static int add_option(struct buf *out, const struct opt_spec *o)
 	else if (r == 0)
 		r = buf_addf(out, "%*s", (int)(HELP_AT - used), "");
 	if (r == 0)
-		r = add_wrapped(out, o->help, HELP_AT, HELP_AT);
-	if (r == 0 && o->def)
-		r = buf_addf(out, " [%s]", o->def);
+		r = str_format(text, sizeof(text), "%s%s%s%s", o->help, o->def ? " [" : "",
+			       o->def ? o->def : "", o->def ? "]" : "");
+	if (r == 0)
+		r = add_wrapped(out, text, HELP_AT, HELP_AT);
 	return r < 0 ? r : buf_adds(out, "\n");
 }
 

@@ -7,6 +7,7 @@
 
 #include "host/backend.h"
 #include "host/state/state.h"
+#include "lib/buf.h"
 #include "lib/str.h"
 
 /*
@@ -44,6 +45,18 @@ static int range_error(const struct opt_spec *o, const char *s, int r, struct er
 	else
 		(void)err_set(e, ERR_USAGE, 0, "--%s '%.200s': not a number%s", o->name, s,
 			      o->type == TYPE_MIB ? " of MiB, or a size such as 512m or 2g" : "");
+	return -EINVAL;
+}
+
+static int choice_error(const struct opt_spec *o, const char *s, struct err *e)
+{
+	AUTO_BUF list;
+	int r = 0;
+
+	buf_init(&list, 256);
+	for (int i = 0; o->choices[i] && r == 0; i++)
+		r = buf_addf(&list, "%s%s", i ? " or " : "", o->choices[i]);
+	(void)err_set(e, ERR_USAGE, 0, "--%s '%.200s': must be %s", o->name, s, r == 0 ? list.p : "another");
 	return -EINVAL;
 }
 
@@ -91,13 +104,7 @@ static int parse_value(const struct opt_spec *o, struct opt_value *v, const char
 	case TYPE_NAME:
 		return state_check_name(s, e);
 	case TYPE_CHOICE:
-		(void)err_set(e, ERR_USAGE, 0, "--%s '%.200s': must be", o->name, s);
-		if (check_choice(o->choices, s) == 0)
-			return 0;
-		for (int i = 0; o->choices[i]; i++)
-			(void)err_set(e, ERR_USAGE, 0, "%.500s%s %s", e ? e->msg : "",
-				      i ? " or" : "", o->choices[i]);
-		return -EINVAL;
+		return check_choice(o->choices, s) == 0 ? 0 : choice_error(o, s, e);
 	case TYPE_ENV:
 		return check_env(s, e);
 	case TYPE_PATH:

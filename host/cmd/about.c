@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <cJSON.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include "host/cli/out.h"
 #include "host/cli/print.h"
@@ -88,6 +89,16 @@ int cmd_manifest(const struct cli *c)
 
 int cmd_supervise(const struct cli *c)
 {
-	/* The words stand together: the command's own name comes right before its arguments. */
-	return local_supervise_main((int)c->argc + 1, c->argv - 1);
+	char name[] = "__supervise";
+	char **argv = calloc(c->argc + 2, sizeof(*argv));
+	int status;
+
+	if (!argv)
+		return c->cmd->failure;
+	argv[0] = name;
+	for (unsigned i = 0; i < c->argc; i++)
+		argv[i + 1] = c->argv[i];
+	status = local_supervise_main((int)c->argc + 1, argv);
+	free(argv);
+	return status;
 }

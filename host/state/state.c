@@ -182,8 +182,12 @@ int state_get(const char *name, struct state_record *ret, struct err *e)
 		return r;
 	o = cJSON_GetObjectItemCaseSensitive(tree, "sandboxes");
 	o = cJSON_GetObjectItemCaseSensitive(o, name);
-	if (!o)
-		return err_set(e, ERR_NOT_FOUND, ENOENT, "no sandbox named '%s' in %s", name, path);
+	if (!o) {
+		(void)err_set(e, ERR_NOT_FOUND, 0, "there is no sandbox named '%s' in %s", name, path);
+		if (e)
+			e->errnum = ENOENT; /* without its text, which would read as if the file were missing */
+		return -ENOENT;
+	}
 	r = to_record(o, ret);
 	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "reading %s", path) : 0;
 }

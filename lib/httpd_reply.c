@@ -193,7 +193,7 @@ void httpd_reply_json(struct httpd_req *r, int status, struct cJSON *j)
 
 void httpd_reply_error(struct httpd_req *r, int status, const char *fmt, ...)
 {
-	char text[1024];
+	char text[5120]; /* a path of 4096 bytes and what went wrong with it */
 	cJSON *j = cJSON_CreateObject();
 	va_list ap;
 	int n;

@@ -81,15 +81,21 @@ cJSON *jsn_parse(const char *p, size_t n, struct err *e)
 	return j;
 }
 
-/* The last member of that name, as most parsers have it. NULL when absent or null. */
-static const cJSON *find(const cJSON *o, const char *name)
+cJSON *jsn_get(const cJSON *o, const char *name)
 {
-	const cJSON *m, *found = NULL;
+	cJSON *m, *found = NULL;
 
 	cJSON_ArrayForEach(m, o)
 		if (m->string && !strcmp(m->string, name))
 			found = m;
-	return found && !cJSON_IsNull(found) ? found : NULL;
+	return found;
+}
+
+static const cJSON *find(const cJSON *o, const char *name)
+{
+	const cJSON *m = jsn_get(o, name);
+
+	return m && !cJSON_IsNull(m) ? m : NULL;
 }
 
 static int wrong(struct err *e, const char *name, const char *want)
@@ -118,10 +124,11 @@ int jsn_u64(const cJSON *o, const char *name, uint64_t min, uint64_t max, uint64
 	if (!m)
 		return 0;
 	/* a double holds integers exactly up to 2^53 */
-	if (!cJSON_IsNumber(m) || !(m->valuedouble >= 0 && m->valuedouble <= 9007199254740992.0) ||
-	    m->valuedouble > floor(m->valuedouble))
+	if (!cJSON_IsNumber(m) || !(m->valuedouble >= 0 && m->valuedouble <= 9007199254740992.0))
 		return wrong(e, name, "a whole number, 0 or more");
 	v = (uint64_t)m->valuedouble;
+	if ((double)v < m->valuedouble)
+		return wrong(e, name, "a whole number, 0 or more");
 	if (v < min || v > max) {
 		(void)err_set(e, ERR_INVALID, 0, "\"%s\" must be between %llu and %llu", name,
 			      (unsigned long long)min, (unsigned long long)max);

@@ -40,6 +40,9 @@ int jsn_object(const cJSON *o, const char *name, const cJSON **ret, struct err *
 int jsn_array(const cJSON *o, const char *name, const cJSON **ret, struct err *e) MUST_CHECK; /* of anything */
 int jsn_str_array(const cJSON *o, const char *name, const cJSON **ret, struct err *e) MUST_CHECK; /* of strings only */
 
+/* The member itself, null included; NULL when absent. Of several with one name the last, here and above. */
+cJSON *jsn_get(const cJSON *o, const char *name);
+
 /* Builders: add NAME to O; false when memory runs out (O stays valid). */
 bool jsn_add_str(cJSON *o, const char *name, const char *s); /* NULL adds null */
 bool jsn_add_u64(cJSON *o, const char *name, uint64_t v);     /* as an exact integer up to 2^53 */

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "lib/buf.h"
+#include "lib/fd.h"
+#include "lib/log.h"
+#include "lib/str.h"
+
+/*
+ * Groups are named x<pid of agentd>-<counter>. One that still holds processes when its exec is forgotten (a background
+ * server) cannot be removed; nobody keeps a list of those: a sweep tries rmdir(2) on every group, which fails for those
+ * in use, and comes back as long as more are there than execs hold.
+ */
+
+#define CGROUP2_MAGIC 0x63677270 /* linux/magic.h; a tmpfs at the usual place means version 1 */
+#define SWEEP_NS      (1000 * 1000000LL)
+#define PROCS_MAX     (1UL << 20)
+
+static int work = -1;
+static bool limited;
+static unsigned counter, in_use;
+static struct loop *loop;
+static struct loop_timer sweep_timer;
+
+static void sweep(struct loop_timer *t);
+
+/* --- set-up ------------------------------------------------------------------------------------------------------- */
+static int enter(int parent, const char *name)
+{
+	if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* One by one, so that a missing controller does not take the others along. */
+static void enable_controllers(int dir)
+{
+	static const char *const want[] = { "+cpu", "+memory", "+pids" };
+
+	for (size_t i = 0; i < ARRAY_LEN(want); i++)
+		ignore_result(fd_write_str(dir, "cgroup.subtree_control", want[i]));
+}
+
+static bool reads(int dir, const char *file, const char *text)
+{
+	AUTO_BUF b = { .cap = 4096 };
+
+	return fd_read_file(dir, file, &b) == 0 && b.p && !strcmp(b.p, text);
+}
+
+static uint64_t read_number(const char *path, uint64_t fallback)
+{
+	AUTO_BUF b = { .cap = 64 };
+	uint64_t v;
+
+	if (fd_read_file(AT_FDCWD, path, &b) < 0 || !b.p)
+		return fallback;
+	b.p[strcspn(b.p, "\n")] = '\0';
+	return str_to_u64(b.p, 1, UINT64_MAX, &v) < 0 ? fallback : v;
+}
+
+/* Only where nobody has set one. The shares are asb-init's. */
+static void set_limit(const char *file, uint64_t v)
+{
+	char s[24];
+
+	if (!reads(work, file, "max\n"))
+		return;
+	(void)snprintf(s, sizeof(s), "%llu", (unsigned long long)v);
+	ignore_result(fd_write_str(work, file, s)); /* agentd runs without limits as well; cgroup_limited tells */
+}
+
+static void set_limits(void)
+{
+	uint64_t pids = read_number("/proc/sys/kernel/pid_max", 32768);
+	uint64_t threads = read_number("/proc/sys/kernel/threads-max", 32768);
+	uint64_t mem = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t reserve = mem / 16;
+
+	if (threads < pids)
+		pids = threads;
+	if (reserve < (24UL << 20))
+		reserve = 24UL << 20;
+	if (reserve > (256UL << 20))
+		reserve = 256UL << 20;
+	set_limit("pids.max", pids / 10 * 9 + 1);
+	set_limit("memory.max", mem > 2 * reserve ? mem - reserve : mem / 2);
+	limited = faccessat(work, "pids.max", F_OK, 0) == 0 && !reads(work, "pids.max", "max\n") &&
+		  faccessat(work, "memory.max", F_OK, 0) == 0 && !reads(work, "memory.max", "max\n");
+}
+
+void cgroup_start(struct loop *l, const char *root)
+{
+	AUTO_FD top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_FD asb = -1;
+	struct statfs fs;
+
+	loop = l;
+	sweep_timer.fn = sweep;
+	if (top < 0 || fstatfs(top, &fs) < 0 || fs.f_type != CGROUP2_MAGIC)
+		return;
+	enable_controllers(top);
+	asb = enter(top, "asb");
+	if (asb < 0)
+		return;
+	enable_controllers(asb);
+	work = enter(asb, "work");
+	if (work < 0) {
+		work = -1;
+		return;
+	}
+	enable_controllers(work);
+	set_limits();
+	loop_arm(loop, &sweep_timer, SWEEP_NS); /* what an agentd before this one left */
+}
+
+void cgroup_stop(void)
+{
+	loop_disarm(&sweep_timer);
+	fd_close(&work);
+}
+
+bool cgroup_have(void)
+{
+	return work >= 0;
+}
+
+bool cgroup_limited(void)
+{
+	return work >= 0 && limited;
+}
+
+bool cgroup_frozen(void)
+{
+	return work >= 0 && reads(work, "cgroup.freeze", "1\n");
+}
+
+/* --- groups ------------------------------------------------------------------------------------------------------------- */
+int cgroup_new(int *ret_fd)
+{
+	char name[48];
+
+	if (work < 0)
+		return -ENODEV;
+	do
+		(void)snprintf(name, sizeof(name), "x%ld-%u", (long)getpid(), ++counter);
+	while (mkdirat(work, name, 0755) < 0 && errno == EEXIST);
+	*ret_fd = openat(work, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return -errno;
+	in_use++;
+	return 0;
+}
+
+void cgroup_release(int *fd)
+{
+	if (*fd < 0)
+		return;
+	fd_close(fd);
+	in_use--;
+	if (!sweep_timer.loop)
+		loop_arm(loop, &sweep_timer, 0);
+}
+
+static void sweep(struct loop_timer *t)
+{
+	int fd = openat(work, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *ent;
+	unsigned left = 0;
+
+	if (!d) {
+		fd_close(&fd);
+		return;
+	}
+	while ((ent = readdir(d)))
+		if (ent->d_name[0] == 'x' && unlinkat(work, ent->d_name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+			left++;
+	(void)closedir(d);
+	if (left > in_use)
+		loop_arm(loop, t, SWEEP_NS);
+}
+
+static void signal_listed(int dir, int sig)
+{
+	AUTO_BUF b = { .cap = PROCS_MAX };
+	char *s, *end;
+
+	if (fd_read_file(dir, "cgroup.procs", &b) < 0)
+		return;
+	for (s = b.p; s && *s; s = end + (*end == '\n')) {
+		long pid = strtol(s, &end, 10);
+
+		if (end == s)
+			return;
+		if (pid > 1 && pid != getpid())
+			(void)kill((pid_t)pid, sig); /* listed a moment ago in a group that only its members leave */
+	}
+}
+
+/* The workload may have made groups of its own in it (a nested container engine). */
+static int signal_below(int dir, int sig, int depth)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *ent;
+
+	if (!d) {
+		int r = -errno;
+
+		fd_close(&fd);
+		return r;
+	}
+	signal_listed(fd, sig);
+	while (depth < 8 && (ent = readdir(d))) {
+		AUTO_FD sub = -1;
+
+		if (ent->d_type != DT_DIR || ent->d_name[0] == '.')
+			continue;
+		sub = openat(fd, ent->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (sub >= 0)
+			ignore_result(signal_below(sub, sig, depth + 1));
+	}
+	(void)closedir(d);
+	return 0;
+}
+
+int cgroup_signal(int fd, int sig)
+{
+	if (sig == SIGKILL && fd_write_str(fd, "cgroup.kill", "1") == 0) /* Linux 5.14 */
+		return 0;
+	return signal_below(fd, sig, 0);
+}
+
+bool cgroup_empty(int fd)
+{
+	AUTO_BUF b = { .cap = 4096 };
+
+	return fd_read_file(fd, "cgroup.events", &b) < 0 || !b.p || !strstr(b.p, "populated 1");
+}
+
+uint64_t cgroup_oom_kills(int fd)
+{
+	AUTO_BUF b = { .cap = 4096 };
+	const char *s;
+
+	if (fd_read_file(fd, "memory.events", &b) < 0 || !b.p)
+		return 0;
+	s = strstr(b.p, "oom_kill ");
+	return s ? strtoull(s + 9, NULL, 10) : 0;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "app.h"
+#include "cgroup.h"
+#include "exec.h"
+#include "lib/jsn.h"
+#include "lib/str.h"
+#include "version.h"
+
+/* The native routes that answer at once: start, look, list, signal, forget; and what this agent is. */
+
+/* --- helpers ---------------------------------------------------------------------------------------------------------- */
+static bool id_is_valid(const char *id)
+{
+	size_t n = strlen(id);
+
+	return n > 0 && n <= LIMIT_ID &&
+	       strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == n;
+}
+
+/* The exec that R names; NULL when R has been answered. */
+static struct exec *named(struct httpd_req *r)
+{
+	struct exec *e = exec_find(httpd_segment(r, 0));
+
+	if (!e)
+		httpd_reply_error(r, 404, "no such exec: %s", httpd_segment(r, 0));
+	return e;
+}
+
+static bool add_end(cJSON *o, const struct exec *e)
+{
+	bool ended = e->state == EXEC_EXITED;
+
+	if (!ended || e->signal) {
+		if (!jsn_add_str(o, "exit_code", NULL))
+			return false;
+	} else if (!jsn_add_i64(o, "exit_code", e->exit_code)) {
+		return false;
+	}
+	return ended && e->signal ? jsn_add_i64(o, "signal", e->signal) : jsn_add_str(o, "signal", NULL);
+}
+
+/* NULL when memory runs out. */
+static cJSON *describe(const struct exec *e)
+{
+	cJSON *o = cJSON_CreateObject();
+	int64_t end = e->leader_ended ? e->end_ns : loop_now();
+
+	if (o && jsn_add_str(o, "id", e->id) &&
+	    jsn_add_str(o, "state", e->state == EXEC_EXITED ? "exited" : "running") &&
+	    jsn_add_i64(o, "pid", e->child.pid) && add_end(o, e) && jsn_add_bool(o, "timed_out", e->timed_out) &&
+	    jsn_add_bool(o, "oom", e->oom) && jsn_add_bool(o, "truncated", e->truncated) &&
+	    jsn_add_u64(o, "stdout_bytes", e->out[0].bytes) && jsn_add_u64(o, "stderr_bytes", e->out[1].bytes) &&
+	    jsn_add_i64(o, "started_at", e->started_at_ms) &&
+	    jsn_add_i64(o, "duration_ms", (end - e->start_ns) / 1000000))
+		return o;
+	cJSON_Delete(o);
+	return NULL;
+}
+
+/* --- start --------------------------------------------------------------------------------------------------------------- */
+/* FNV-1a, twice with different starts: tells a repeated request from another one. Not a defence; the id is the caller's own. */
+static void hash(const char *p, size_t n, uint64_t out[2])
+{
+	out[0] = 14695981039346656037ULL;
+	out[1] = 1099511628211ULL ^ n;
+	for (size_t i = 0; i < n; i++)
+		for (int k = 0; k < 2; k++)
+			out[k] = (out[k] ^ (unsigned char)p[i]) * 1099511628211ULL;
+}
+
+/* {"detail":…,"step":…,"errno":…}: 404 not found, 403 not executable, 400 working directory. */
+static void refuse(struct httpd_req *r, enum proc_step step, const struct err *e)
+{
+	static const char *const names[] = { "fork", "setup", "limits", "user", "cwd", "setup", "exec" };
+	int status = step == PROC_STEP_CWD ? 400 : err_http_status(e->code);
+	cJSON *o = cJSON_CreateObject();
+
+	if (step == PROC_STEP_EXEC && e->errnum == E2BIG)
+		status = 400;
+	if (o && (!jsn_add_text(o, "detail", e->msg, strlen(e->msg)) || !jsn_add_str(o, "step", names[step]) ||
+		  !jsn_add_i64(o, "errno", e->errnum)))
+		jsn_free(&o);
+	httpd_reply_json(r, status, o);
+}
+
+static void start(struct httpd_req *r, const char *id, const char *body, size_t n, const uint64_t request[2])
+{
+	const struct app *a = httpd_server_arg(r);
+	struct spec s = SPEC_INIT;
+	struct err e = ERR_INIT;
+	enum proc_step step;
+	struct exec *x;
+
+	if (spec_native(&s, body, n, a->env.vars, &e) < 0) {
+		httpd_reply_error(r, err_http_status(e.code), "%s", e.msg);
+	} else if (exec_start(&s, id, &x, &step, &e) < 0) {
+		refuse(r, step, &e);
+	} else {
+		memcpy(x->request, request, sizeof(x->request));
+		httpd_reply_json(r, 201, describe(x));
+	}
+	spec_done(&s);
+}
+
+void route_exec_put(struct httpd_req *r)
+{
+	const char *id = httpd_segment(r, 0);
+	struct exec *e = exec_find(id);
+	uint64_t request[2];
+	size_t n;
+	const char *body = httpd_body_data(r, &n);
+
+	if (!id_is_valid(id)) {
+		httpd_reply_error(r, 400, "an id is 1 to %d of A-Z a-z 0-9 _ -", LIMIT_ID);
+		return;
+	}
+	hash(body, n, request);
+	if (e && !memcmp(e->request, request, sizeof(request)))
+		httpd_reply_json(r, 200, describe(e));
+	else if (e)
+		httpd_reply_error(r, 409, "id %s is in use by another command", id);
+	else if (app_admits(r))
+		start(r, id, body, n, request);
+}
+
+/* --- look ------------------------------------------------------------------------------------------------------------------ */
+void route_exec_get(struct httpd_req *r)
+{
+	struct exec *e = named(r);
+
+	if (e)
+		httpd_reply_json(r, 200, describe(e));
+}
+
+void route_exec_list(struct httpd_req *r)
+{
+	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "execs");
+
+	for (struct exec *e = exec_next(NULL); e && list; e = exec_next(e)) {
+		cJSON *d = describe(e);
+
+		if (!d || !cJSON_AddItemToArray(list, d)) {
+			cJSON_Delete(d);
+			list = NULL;
+		}
+	}
+	if (!list)
+		jsn_free(&o);
+	httpd_reply_json(r, 200, o);
+}
+
+static const char *machine(struct utsname *u)
+{
+	return uname(u) == 0 ? u->machine : "unknown";
+}
+
+void route_info(struct httpd_req *r)
+{
+	const struct app *a = httpd_server_arg(r);
+	cJSON *o = cJSON_CreateObject();
+	struct utsname u;
+
+	if (o && (!jsn_add_str(o, "version", ASB_VERSION) || !jsn_add_str(o, "arch", machine(&u)) ||
+		  !jsn_add_str(o, "generation", a->generation[0] ? a->generation : NULL) ||
+		  !jsn_add_bool(o, "cgroups", cgroup_have()) ||
+		  !jsn_add_bool(o, "workload_limits", cgroup_limited()) ||
+		  !jsn_add_bool(o, "private_socket", a->priv != NULL) ||
+		  !jsn_add_bool(o, "draining", a->closed || a->stopping) ||
+		  !jsn_add_u64(o, "execs", exec_running()) || !jsn_add_u64(o, "slots", exec_busy()) ||
+		  !jsn_add_u64(o, "slots_max", LIMIT_EXECS) || !jsn_add_u64(o, "in_flight", a->in_flight)))
+		jsn_free(&o);
+	httpd_reply_json(r, 200, o);
+}
+
+void route_healthz(struct httpd_req *r)
+{
+	static const char ok[] = "{\"status\":\"ok\",\"version\":\"" ASB_VERSION "\"}";
+
+	httpd_reply(r, 200, "application/json", ok, sizeof(ok) - 1);
+}
+
+/* --- signal, forget -------------------------------------------------------------------------------------------------------- */
+static const struct {
+	const char *name;
+	int sig;
+} signals[] = {
+	{ "HUP", SIGHUP },   { "INT", SIGINT },	  { "QUIT", SIGQUIT },	 { "ILL", SIGILL },   { "TRAP", SIGTRAP },
+	{ "ABRT", SIGABRT }, { "BUS", SIGBUS },	  { "FPE", SIGFPE },	 { "KILL", SIGKILL }, { "USR1", SIGUSR1 },
+	{ "SEGV", SIGSEGV }, { "USR2", SIGUSR2 }, { "PIPE", SIGPIPE },	 { "ALRM", SIGALRM }, { "TERM", SIGTERM },
+	{ "CHLD", SIGCHLD }, { "CONT", SIGCONT }, { "STOP", SIGSTOP },	 { "TSTP", SIGTSTP }, { "TTIN", SIGTTIN },
+	{ "TTOU", SIGTTOU }, { "URG", SIGURG },	  { "XCPU", SIGXCPU },	 { "XFSZ", SIGXFSZ }, { "VTALRM", SIGVTALRM },
+	{ "PROF", SIGPROF }, { "WINCH", SIGWINCH }, { "IO", SIGIO },	 { "PWR", SIGPWR },   { "SYS", SIGSYS },
+};
+
+/* A name with or without SIG, or a number; 0 when it is neither. */
+static int signal_number(const cJSON *v)
+{
+	const char *s;
+
+	if (cJSON_IsNumber(v))
+		return v->valuedouble >= 1 && v->valuedouble <= SIGRTMAX ? (int)v->valuedouble : 0;
+	if (!cJSON_IsString(v))
+		return 0;
+	s = str_starts(v->valuestring, "SIG") ? v->valuestring + 3 : v->valuestring;
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		if (!strcmp(signals[i].name, s))
+			return signals[i].sig;
+	return 0;
+}
+
+static int target(const cJSON *body, enum exec_to *ret, struct err *e)
+{
+	const char *to = "tree";
+
+	if (jsn_str(body, "to", &to, e) < 0)
+		return -EINVAL;
+	if (!strcmp(to, "leader"))
+		*ret = EXEC_TO_LEADER;
+	else if (!strcmp(to, "group"))
+		*ret = EXEC_TO_GROUP;
+	else if (!strcmp(to, "tree"))
+		*ret = EXEC_TO_TREE;
+	else
+		return err_set(e, ERR_INVALID, 0, "\"to\" must be leader, group or tree");
+	return 0;
+}
+
+static void send_signal(struct httpd_req *r, struct exec *e, int sig, enum exec_to to)
+{
+	int ret = 0;
+
+	if (e->state == EXEC_EXITED && to != EXEC_TO_TREE)
+		ret = -ESRCH;
+	else if (sig == SIGKILL && to == EXEC_TO_TREE && e->state == EXEC_RUNNING)
+		exec_kill(e); /* until nothing is left */
+	else
+		ret = exec_signal(e, sig, to);
+	if (ret == -ESRCH)
+		httpd_reply_error(r, 410, "the command has ended");
+	else if (ret < 0)
+		httpd_reply_error(r, 500, "signal: %s", strerror(-ret));
+	else
+		httpd_reply_json(r, 200, cJSON_CreateObject());
+}
+
+void route_exec_signal(struct httpd_req *r)
+{
+	struct exec *x = named(r);
+	struct err e = ERR_INIT;
+	enum exec_to to = EXEC_TO_TREE;
+	size_t n;
+	const char *p = httpd_body_data(r, &n);
+	AUTO_JSN *body = NULL;
+	int sig;
+
+	if (!x)
+		return;
+	body = jsn_parse(p, n, &e);
+	if (!cJSON_IsObject(body) || target(body, &to, &e) < 0) {
+		httpd_reply_error(r, 400, "%s", e.code ? e.msg : "the body must be a JSON object");
+		return;
+	}
+	sig = signal_number(jsn_get(body, "signal"));
+	if (sig == 0)
+		httpd_reply_error(r, 400, "\"signal\" must be the name or the number of a signal");
+	else
+		send_signal(r, x, sig, to);
+}
+
+void route_exec_delete(struct httpd_req *r)
+{
+	struct exec *e = named(r);
+	const char *keep = httpd_query(r, "keep");
+
+	if (!e)
+		return;
+	exec_forget(e, keep && !strcmp(keep, "1"));
+	httpd_reply_json(r, 200, cJSON_CreateObject());
+}

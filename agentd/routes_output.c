@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app.h"
+#include "exec.h"
+#include "lib/proto.h"
+#include "lib/str.h"
+
+/*
+ * GET /v1/execs/{id}/output: the log of an exec as frames. A stream is a position in the log and at most one event that has
+ * been made but not sent. What is sent is decided when the connection has room: a gap when the log has moved on, bytes, then
+ * at the end of a finished command the exit event and the end of the answer. A stream whose exec is forgotten under it is cut,
+ * without an exit event.
+ */
+
+#define EVENT_MAX 256
+
+struct stream {
+	struct exec_follower f;
+	struct exec *e; /* without follow: borrowed for the length of one pull at most; see pull */
+	struct httpd_req *r;
+	char id[LIMIT_ID + 1];
+	bool follow, ended;
+	bool alive_due;
+	struct loop_timer alive;
+	struct loop *loop;
+	char event[PROTO_FRAME_HEADER + EVENT_MAX];
+	size_t event_len, event_at;
+};
+
+static void put_header(char *p, unsigned stream, size_t n)
+{
+	p[0] = (char)stream;
+	p[1] = p[2] = p[3] = 0;
+	p[4] = (char)(n >> 24);
+	p[5] = (char)(n >> 16);
+	p[6] = (char)(n >> 8);
+	p[7] = (char)n;
+}
+
+static void make_event(struct stream *s, const char *fmt, ...) PRINTF(2, 3);
+
+static void make_event(struct stream *s, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(s->event + PROTO_FRAME_HEADER, EVENT_MAX, fmt, ap);
+	va_end(ap);
+	if (n < 0 || n >= EVENT_MAX)
+		n = 0; /* cannot be: the longest event has 180 bytes */
+	put_header(s->event, PROTO_STREAM_EVENT, (size_t)n);
+	s->event_len = PROTO_FRAME_HEADER + (size_t)n;
+	s->event_at = 0;
+}
+
+static void exit_event(struct stream *s, const struct exec *e)
+{
+	char code[16], sig[16];
+
+	(void)snprintf(code, sizeof(code), e->signal ? "null" : "%d", e->exit_code);
+	(void)snprintf(sig, sizeof(sig), e->signal ? "%d" : "null", e->signal);
+	make_event(s,
+		   "{\"event\":\"exit\",\"exit_code\":%s,\"signal\":%s,\"timed_out\":%s,\"oom\":%s,\"truncated\":%s,"
+		   "\"duration_ms\":%lld,\"offset\":%llu}",
+		   code, sig, e->timed_out ? "true" : "false", e->oom ? "true" : "false",
+		   e->truncated ? "true" : "false", (long long)((e->end_ns - e->start_ns) / 1000000),
+		   (unsigned long long)e->log.end);
+	s->ended = true;
+}
+
+/* Picks the next event when there are no bytes to send. False: nothing now. */
+static bool next_event(struct stream *s, const struct exec *e)
+{
+	if (s->ended)
+		return false;
+	if (e->state == EXEC_EXITED)
+		exit_event(s, e);
+	else if (s->alive_due)
+		make_event(s, "{\"event\":\"alive\"}");
+	else
+		return false;
+	s->alive_due = false;
+	return true;
+}
+
+/* One frame of the log, or a part of one that fits. Bytes written, 0 when there is nothing. */
+static size_t put_bytes(struct stream *s, const struct exec *e, char *p, size_t max)
+{
+	unsigned stream;
+	const char *from;
+	size_t n = max > PROTO_FRAME_HEADER ? outlog_peek(&e->log, s->f.offset, &stream, &from) : 0;
+
+	if (n == 0)
+		return 0;
+	if (n > max - PROTO_FRAME_HEADER)
+		n = max - PROTO_FRAME_HEADER;
+	put_header(p, stream, n);
+	memcpy(p + PROTO_FRAME_HEADER, from, n);
+	if (s->f.e)
+		exec_fetched(&s->f, n);
+	else
+		s->f.offset += n;
+	return PROTO_FRAME_HEADER + n;
+}
+
+static size_t put_event(struct stream *s, char *p, size_t max)
+{
+	size_t n = s->event_len - s->event_at;
+
+	if (n > max)
+		n = max;
+	memcpy(p, s->event + s->event_at, n);
+	s->event_at += n;
+	return n;
+}
+
+static size_t fill(struct stream *s, const struct exec *e, char *p, size_t max)
+{
+	size_t w = 0;
+
+	while (w < max) {
+		size_t k = put_event(s, p + w, max - w);
+
+		if (k == 0 && s->f.offset < e->log.start) {
+			make_event(s, "{\"event\":\"gap\",\"from\":%llu,\"to\":%llu}",
+				   (unsigned long long)s->f.offset, (unsigned long long)e->log.start);
+			s->f.offset = e->log.start;
+			continue;
+		}
+		if (k == 0)
+			k = put_bytes(s, e, p + w, max - w);
+		if (k == 0 && max - w <= PROTO_FRAME_HEADER)
+			break;
+		if (k == 0 && !next_event(s, e))
+			break;
+		w += k;
+	}
+	return w;
+}
+
+static ssize_t pull(void *arg, char *p, size_t max)
+{
+	struct stream *s = arg;
+	struct exec *e = s->follow ? s->f.e : exec_find(s->id);
+	size_t n;
+
+	if (!e)
+		return HTTPD_PULL_ABORT;
+	n = fill(s, e, p, max);
+	loop_arm(s->loop, &s->alive, LIMIT_ALIVE_NS);
+	if (n)
+		return (ssize_t)n;
+	if (s->ended || !s->follow)
+		return HTTPD_PULL_END;
+	return HTTPD_PULL_LATER;
+}
+
+static void on_wake(struct exec_follower *f)
+{
+	struct stream *s = (struct stream *)(void *)f; /* its first member */
+
+	httpd_wake(s->r);
+}
+
+static void on_alive(struct loop_timer *t)
+{
+	struct stream *s = t->arg;
+
+	s->alive_due = true;
+	httpd_wake(s->r);
+}
+
+/* The client has closed its side: writing something tells whether it still reads. */
+static void on_hup(void *arg)
+{
+	struct stream *s = arg;
+
+	s->alive_due = true;
+	httpd_wake(s->r);
+}
+
+static void on_end(void *arg)
+{
+	struct stream *s = arg;
+
+	exec_unfollow(&s->f);
+	loop_disarm(&s->alive);
+	free(s);
+}
+
+static int read_query(struct httpd_req *r, uint64_t *ret_offset, bool *ret_follow)
+{
+	const char *offset = httpd_query(r, "offset"), *follow = httpd_query(r, "follow");
+
+	*ret_offset = 0;
+	if (offset && str_to_u64(offset, 0, UINT64_MAX, ret_offset) < 0)
+		return -EINVAL;
+	if (follow && strcmp(follow, "0") != 0 && strcmp(follow, "1") != 0)
+		return -EINVAL;
+	*ret_follow = follow && follow[0] == '1';
+	return 0;
+}
+
+static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool follow)
+{
+	struct app *a = httpd_server_arg(r);
+	struct stream *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		httpd_reply_error(r, 503, "out of memory");
+		return;
+	}
+	s->r = r;
+	s->loop = &a->loop;
+	s->follow = follow;
+	s->f.offset = offset;
+	s->f.wake = on_wake;
+	s->alive.fn = on_alive;
+	s->alive.arg = s;
+	memcpy(s->id, e->id, sizeof(s->id));
+	if (follow)
+		exec_follow(e, &s->f);
+	httpd_on_end(r, on_end, s);
+	httpd_on_hup(r, on_hup, s);
+	httpd_set_timeout(r, LIMIT_FOLLOW_S);
+	httpd_reply_stream(r, 200, "application/vnd.docker.multiplexed-stream", -1, pull, s);
+}
+
+void route_exec_output(struct httpd_req *r)
+{
+	struct exec *e = exec_find(httpd_segment(r, 0));
+	uint64_t offset;
+	bool follow;
+
+	if (!e)
+		httpd_reply_error(r, 404, "no such exec: %s", httpd_segment(r, 0));
+	else if (read_query(r, &offset, &follow) < 0)
+		httpd_reply_error(r, 400, "offset must be a number, and follow 0 or 1");
+	else if (offset > e->log.end)
+		httpd_reply_error(r, 416, "offset %llu is behind the end, which is %llu", (unsigned long long)offset,
+				  (unsigned long long)e->log.end);
+	else
+		begin(r, e, offset, follow);
+}

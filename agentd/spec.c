@@ -202,7 +202,7 @@ static int read_command(struct spec *s, struct err *e)
 	if (a < 0 || b < 0)
 		return -EINVAL;
 	if (a + b != 1)
-		return err_set(e, ERR_INVALID, EINVAL, "one of \"argv\" and \"shell\" is wanted");
+		return err_set(e, ERR_INVALID, 0, "one of \"argv\" and \"shell\" is wanted");
 	if (a)
 		return make_argv(s, NULL, argv, e);
 	return make_shell(s, jsn_get(s->root, "shell")->valuestring, e);
@@ -229,7 +229,7 @@ int spec_native(struct spec *s, const char *p, size_t n, char *const *base, stru
 	if (!s->root)
 		return -EINVAL;
 	if (!cJSON_IsObject(s->root))
-		return err_set(e, ERR_INVALID, EINVAL, "the body must be a JSON object");
+		return err_set(e, ERR_INVALID, 0, "the body must be a JSON object");
 	if (check_members(s->root, e) < 0 || read_command(s, e) < 0 || read_timeout(s, e) < 0 ||
 	    jsn_str(s->root, "cwd", &cwd, e) < 0 || jsn_object(s->root, "env", &env, e) < 0 ||
 	    jsn_bool(s->root, "clear_env", &clear, e) < 0 ||
@@ -249,7 +249,7 @@ static int read_input(struct spec *s, struct err *e)
 		return 0;
 	/* decoded in place: four characters become three bytes */
 	if (b64_decode(m->valuestring, strlen(m->valuestring), m->valuestring, &s->input_len) < 0)
-		return err_set(e, ERR_INVALID, EINVAL, "invalid base64 stdin");
+		return err_set(e, ERR_INVALID, 0, "invalid base64 stdin");
 	s->input = m->valuestring;
 	s->want_stdin = true;
 	return 0;

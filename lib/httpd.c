@@ -22,9 +22,10 @@
  *   2. with pieces of the body: collected, dropped, or given to the sink;
  *   3. without bytes, when the body is complete: BUFFER and NONE handlers, sink(N == 0), then the answer is queued, or
  *      the connection is suspended until somebody answers; after the resume it is called like that again.
- * The library takes an answer only in 1 and 3. One that must go out in the middle of a body (a sink that has had enough, a
- * body above its cap) is therefore written to the socket by httpd_reply_early, the rest of the body is dropped
- * for DRAIN_S seconds so that the client can read the answer before it sees a reset, and the connection ends.
+ * The library takes an answer only in 1 and 3, and in 1 it closes the connection at once when a body was announced. One
+ * that must go out before the body has been read (no token, a sink that has had enough, a body above its cap) is therefore
+ * written to the socket by httpd_reply_early, the rest of the body is dropped for DRAIN_S seconds so that the client can
+ * read the answer before it sees a reset, and the connection ends.
  *
  * Deadlines: the whole head of a request must arrive within idle_s of the connection's start or of the answer before
  * (a client that sends a byte now and then does not extend it). Bodies and answers have the library's timeout, idle_s
@@ -127,6 +128,7 @@ static void start_exchange(struct httpd_req *r, const char *version)
 		refuse(r, status, bad);
 		return;
 	}
+	x->head_good = true;
 	x->route = httpd_find_route(r);
 	if (!x->route)
 		return;
@@ -144,6 +146,11 @@ static void start_exchange(struct httpd_req *r, const char *version)
 		x->route->fn(r);
 }
 
+static bool body_follows(const struct httpd_req *r)
+{
+	return httpd_content_length(r) > 0 || httpd_header(r, "Transfer-Encoding");
+}
+
 static enum MHD_Result on_head(struct httpd_req *r, const char *method, const char *version)
 {
 	struct httpd_exchange *x = &r->x;
@@ -156,6 +163,10 @@ static enum MHD_Result on_head(struct httpd_req *r, const char *method, const ch
 	x->in_callback = false;
 	if (r->gone)
 		return MHD_NO;
+	if (x->reply == HTTPD_REPLY_READY && x->head_good && body_follows(r) && strcmp(method, "HEAD") != 0) {
+		httpd_reply_early(r); /* the library would close at once, and the client miss the answer */
+		return MHD_YES;
+	}
 	return httpd_has_reply(r) ? httpd_queue(r) : MHD_YES;
 }
 

@@ -46,7 +46,7 @@ struct httpd_exchange {
 	struct httpd_target target;
 	const char *method; /* the library's, lives as long as the request */
 	const struct httpd_route *route;
-	bool head_seen, body_done, in_callback, ended;
+	bool head_seen, head_good, body_done, in_callback, ended;
 	struct buf body;
 	uint64_t body_bytes;
 	ssize_t (*sink)(void *arg, const char *p, size_t n);

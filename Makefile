@@ -121,10 +121,10 @@ $(foreach a,$(ARCHS),$(eval $(call arch_rules,$(a))))
 
 # $(call program,ARCH,NAME,SOURCES,LIBS): NAME, stripped, and NAME.debug beside it.
 define program
-build/$(1)/bin/$(2): $(patsubst %.c,build/$(1)/obj/%.o,$(3)) build/$(1)/libasb.a scripts/check-binary
+build/$(1)/bin/$(2): $(patsubst %.c,build/$(1)/obj/%.o,$(3)) build/$(1)/libasb.a scripts/check-binary config.mk
 	@mkdir -p $$(@D)
 	$$(call say,LD,'$(2) ($(1))')
-	$$(Q)build/deps/bin/$(1)-musl-cc $$(LDFLAGS_MUSL) $$(LDFLAGS) -o $$@.full $$(filter %.o,$$^) \
+	$$(Q)build/deps/bin/$(1)-musl-cc $$(LDFLAGS_MUSL) $$(LDFLAGS_$(1)) $$(LDFLAGS) -o $$@.full $$(filter %.o,$$^) \
 		build/$(1)/libasb.a -Lbuild/deps/$(1)/lib $(4)
 	$$(Q)$(1)-linux-gnu-objcopy --only-keep-debug $$@.full $$@.debug
 	$$(Q)$(1)-linux-gnu-objcopy --strip-all --add-gnu-debuglink=$$@.debug $$@.full $$@
@@ -168,7 +168,7 @@ comma := ,
 build/asan/obj/%.o: %.c Makefile config.mk build/deps.stamp | build/version.h
 	@mkdir -p $(@D)
 	$(call say,CC,'$< (sanitized)')
-	$(Q)gcc $(CFLAGS_ASAN) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)gcc $(CFLAGS_ASAN) $(if $(filter tests/%,$<),$(CFLAGS_TESTS)) $(CFLAGS) -MMD -MP -c $< -o $@
 build/asan/libasb.a: $(patsubst %.c,build/asan/obj/%.o,$(lib_SRCS))
 	$(Q)rm -f $@ && ar rcsD $@ $^
 define unit_test
@@ -184,7 +184,7 @@ unit: $(patsubst %.c,build/asan/%,$(UNIT))
 
 # Fuzz targets are the same with clang's libFuzzer: fuzz/x.c with its LINK line, corpus in fuzz/corpus/x.
 FUZZ_TIME ?= 60
-CFLAGS_FUZZ := $(STD) $(INCLUDES) -Ibuild/deps/glibc/include -O1 -g -w -DASB_TEST=1 \
+CFLAGS_FUZZ := $(STD) $(INCLUDES) -isystem build/deps/glibc/include -isystem /usr/include/cjson -O1 -g -w -DASB_TEST=1 \
 	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 define fuzz_target
 build/fuzz/$(1:fuzz/%.c=%): $(1) $(call link,$(1)) $(lib_SRCS) $(wildcard */*.h */*/*.h) | build/version.h

@@ -60,3 +60,23 @@ private_apt()
 	export APT_CONFIG
 	apt-get -qq update || die "apt cannot read its package lists; check the network and /etc/apt"
 }
+
+# debian_mirrors SUITE: source lines of this machine's Debian mirrors for SUITE (with its updates and security
+# archives), and of nothing else the machine may use. Needs private_apt.
+debian_mirrors()
+{
+	apt-get indextargets --format \
+		'$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(CREATED_BY)|$(ARCHITECTURE)' |
+		awk -F'|' -v s="$1" '
+			$1 == "Debian" && $5 == "Packages" && $6 == "amd64" && index($3, s) == 1 {
+				k = $2 " " $3
+				if (!(k in c))
+					order[++n] = k
+				c[k] = c[k] " " $4
+			}
+			END {
+				for (i = 1; i <= n; i++)
+					print "deb " order[i] c[order[i]]
+				exit n == 0
+			}' || die "this machine's apt has no Debian mirror for $1"
+}

@@ -21,7 +21,8 @@
  */
 struct hooks {
 	struct loop *loop;
-	const char *agent_socket;  /* all borrowed, for ever */
+	const char *bind_addr;	   /* all borrowed, for ever; NULL: every address */
+	const char *agent_socket;
 	const char *identity_path;
 	const char *etc;	   /* /etc/asb */
 	int64_t drain_ns;

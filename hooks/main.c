@@ -83,6 +83,7 @@ int main(int argc, char **argv)
 	}
 	log_open("asb-hooks", STDERR_FILENO, LOG_LEVEL_INFO);
 	h = (struct hooks){ .loop = &loop,
+			    .bind_addr = env_or("AGENTD_BIND", NULL),
 			    .agent_socket = env_or("AGENTD_SOCKET", PROTO_AGENT_SOCKET),
 			    .identity_path = env_or("AGENTD_IDENTITY_PATH", PROTO_IDENTITY),
 			    .etc = env_or("ASB_ETC", "/etc/asb"),

@@ -79,7 +79,7 @@ int server_start(struct hooks *h, uint16_t port, struct err *e)
 
 	for (size_t i = 0; i < JOB_PHASES; i++)
 		job_init(&jobs[i], h, &phases[i]);
-	r = httpd_listen_tcp(NULL, port, &c.listen_fd);
+	r = httpd_listen_tcp(h->bind_addr, port, &c.listen_fd);
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "listen on port %u", (unsigned)port);
 	r = httpd_start(h->loop, &c, &server);

@@ -3,9 +3,12 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "lib/fd.h"
 
@@ -15,8 +18,12 @@
  * call ends only from finish(), after curl_multi_socket_action has returned; and the timer callback must not call back,
  * so it only arms the loop's timer.
  *
- * CURLOPT_OPENSOCKETFUNCTION gives the descriptor and CURLOPT_SOCKOPTFUNCTION says that it is connected. The address in
- * the URL is therefore never used, and no proxy of the environment either.
+ * The connection is not libcurl's to make. CURL_SOCKOPT_ALREADY_CONNECTED exists for that, but curl 7.88 (Debian 12) calls
+ * connect(2) nevertheless (curl issue 10626; later releases do not). So CURLOPT_OPENSOCKETFUNCTION opens the real stream and hands
+ * out a placeholder: a UDP socket, for which connect(2) to the URL's 127.0.0.1 succeeds at once and sends nothing. (The
+ * address must be an IP address that can be printed, or libcurl does not use the connection again.)
+ * CURLOPT_PREREQFUNCTION, which runs before the first byte is written, then puts the stream in its place by dup3(2). No
+ * proxy of the environment is used.
  */
 
 #define URL_BASE   "http://127.0.0.1:8080"
@@ -38,7 +45,9 @@ struct http_call {
 	CURL *easy;		  /* owned */
 	struct curl_slist *heads; /* owned */
 	struct buf body;
-	int data_error; /* what spec.data ended the call with */
+	int placeholder; /* libcurl's; -1 = none, or the stream is in its place already */
+	int stream;	 /* owned; -1 = none */
+	int data_error;	 /* what spec.data ended the call with */
 	struct http_call *next;
 };
 
@@ -96,8 +105,13 @@ static int socket_cb(CURL *easy, curl_socket_t fd, int what, void *arg, void *so
 		events |= EPOLLIN;
 	if (what & CURL_POLL_OUT)
 		events |= EPOLLOUT;
-	if (s)
-		return loop_set(&s->w, events) < 0 ? -1 : 0;
+	if (s) {
+		/* The descriptor may be another file by now (prereq_cb), which epoll does not know. */
+		if (loop_set(&s->w, events) == 0)
+			return 0;
+		loop_del(&s->w);
+		return loop_add(h->loop, &s->w, fd, events) < 0 ? -1 : 0;
+	}
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -1;
@@ -126,19 +140,23 @@ static int timer_cb(CURLM *multi, long ms, void *arg)
 
 static curl_socket_t open_cb(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 {
-	struct http *h = arg;
+	struct http_call *c = arg;
+	struct http *h = c->http;
 	struct err e = ERR_INIT;
-	int fd = -1;
 
 	(void)purpose;
 	(void)addr;
-	if (h->connect(h->connect_arg, loop_now() + HTTP_CONNECT_NS, &fd, &e) < 0) {
+	fd_close(&c->stream);
+	if (h->connect(h->connect_arg, loop_now() + HTTP_CONNECT_NS, &c->stream, &e) < 0) {
 		h->connect_err = e;
 		return CURL_SOCKET_BAD;
 	}
-	if (fd_set_nonblock(fd, true) < 0)
-		fd_close(&fd);
-	return fd < 0 ? CURL_SOCKET_BAD : fd;
+	c->placeholder = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->placeholder < 0 || fd_set_nonblock(c->stream, true) < 0) {
+		fd_close(&c->placeholder);
+		return CURL_SOCKET_BAD;
+	}
+	return c->placeholder;
 }
 
 static int sockopt_cb(void *arg, curl_socket_t fd, curlsocktype purpose)
@@ -147,6 +165,23 @@ static int sockopt_cb(void *arg, curl_socket_t fd, curlsocktype purpose)
 	(void)fd;
 	(void)purpose;
 	return CURL_SOCKOPT_ALREADY_CONNECTED;
+}
+
+static int prereq_cb(void *arg, char *ip, char *local_ip, int port, int local_port)
+{
+	struct http_call *c = arg;
+	int r = 0;
+
+	(void)ip;
+	(void)local_ip;
+	(void)port;
+	(void)local_port;
+	if (c->stream < 0)
+		return CURL_PREREQFUNC_OK; /* a connection that was used before */
+	r = dup3(c->stream, c->placeholder, O_CLOEXEC);
+	c->placeholder = -1;
+	fd_close(&c->stream);
+	return r < 0 ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 static size_t write_cb(char *p, size_t size, size_t n, void *arg)
@@ -184,6 +219,7 @@ static void call_free(struct http_call *c)
 		curl_easy_cleanup(c->easy);
 	}
 	curl_slist_free_all(c->heads);
+	fd_close(&c->stream);
 	buf_done(&c->body);
 	free(c);
 }
@@ -271,7 +307,9 @@ static bool set_options(struct http_call *c)
 	       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_cb) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, c->http) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, c) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, prereq_cb) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_PREREQDATA, c) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, sockopt_cb) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, write_cb) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_WRITEDATA, c) == CURLE_OK &&
@@ -286,6 +324,7 @@ int http_start(struct http *h, const struct http_spec *s, struct http_call **ret
 		return err_set(e, ERR_INTERNAL, ENOMEM, "asking the agent");
 	c->http = h;
 	c->spec = *s;
+	c->placeholder = c->stream = -1;
 	buf_init(&c->body, HTTP_REPLY_MAX);
 	c->next = h->calls;
 	h->calls = c;

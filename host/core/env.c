@@ -46,6 +46,7 @@ static int add(struct list *l, const char *word, struct err *e)
 	AUTO_BUF b;
 	const char *value;
 
+	buf_init(&b, CORE_ENV_FILE_MAX);
 	if (strchr(word, '='))
 		return append(l, strdup(word), e);
 	value = getenv(word);
@@ -55,7 +56,6 @@ static int add(struct list *l, const char *word, struct err *e)
 		(void)err_set(e, ERR_USAGE, 0, "--env %.100s: its value is not UTF-8 text", word);
 		return -EINVAL;
 	}
-	buf_init(&b, CORE_ENV_FILE_MAX);
 	if (buf_addf(&b, "%s=%s", word, value) < 0)
 		return err_set(e, ERR_TOO_BIG, E2BIG, "--env %.100s", word);
 	return append(l, buf_take(&b), e);

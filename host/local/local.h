@@ -4,6 +4,8 @@
 
 /* What the command line needs of the local backend beside `backend_local` (host/backend.h). */
 
+#define LOCAL_PATH_MAX 2048 /* of every path that the local backend makes */
+
 /* `asb __supervise FOLDER …`: argv[0] is "__supervise". Returns the exit code. Started by the backend
  * only; its arguments are an affair between the two (host/local/spawn.c). */
 int local_supervise_main(int argc, char **argv);

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host/backend.h"
+#include "host/local/client.h"
+#include "host/local/start.h"
+#include "host/local/vmdir.h"
+#include "lib/fd.h"
+#include "lib/loop.h"
+#include "lib/pretty.h"
+#include "lib/str.h"
+
+/*
+ * The local backend as commands see it. State comes from the folders and their locks, never from QEMU; operations go to the
+ * supervisor's ctl.sock; connections to its link.sock.
+ */
+
+#define SUSPEND_NS   30000000000LL
+#define REMOVE_NS    30000000000LL
+#define OFF_EXTRA_NS 30000000000LL /* on top of the grace: hooks, QMP, and killing */
+#define ANSWER_CAP   512
+#define INSPECT_CAP  (256U << 10)
+
+static int local_suspend(const char *id, struct err *e)
+{
+	struct sandbox_info i;
+	AUTO_FD dirfd = -1;
+	int r = vmdir_info(id, &i, e);
+
+	if (r < 0)
+		return r;
+	if (i.state == SANDBOX_TERMINATED)
+		return err_set(e, ERR_CONFLICT, 0, "the sandbox is not running");
+	r = vmdir_open(id, &dirfd, e);
+	return r < 0 ? r : client_ask(dirfd, "{\"op\":\"suspend\"}", loop_now() + SUSPEND_NS, NULL, e);
+}
+
+static int local_resume(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e)
+{
+	AUTO_FD dirfd = -1;
+	int r = vmdir_open(id, &dirfd, e);
+
+	if (r < 0)
+		return r;
+	if (!vmdir_is_locked(dirfd))
+		return start_again(id, p, deadline_ns, e);
+	return client_ask(dirfd, "{\"op\":\"resume\"}", deadline_ns, NULL, e);
+}
+
+static int local_power_off(const char *id, int64_t grace_ns, struct err *e)
+{
+	char request[80];
+	int64_t deadline = loop_now() + grace_ns + OFF_EXTRA_NS;
+	AUTO_FD dirfd = -1;
+	int r = vmdir_open(id, &dirfd, e);
+
+	if (r < 0 || !vmdir_is_locked(dirfd))
+		return r;
+	(void)snprintf(request, sizeof(request), "{\"op\":\"power_off\",\"grace_ms\":%lld}", (long long)(grace_ns / 1000000));
+	r = client_ask(dirfd, request, deadline, NULL, e);
+	if (r < 0 && vmdir_is_locked(dirfd))
+		return r;
+	r = client_wait_unlocked(dirfd, deadline); /* it may be started again at once */
+	return r < 0 ? err_set(e, ERR_TIMEOUT, -r, "the sandbox's supervisor does not end") : 0;
+}
+
+static int local_remove(const char *id, struct err *e)
+{
+	int64_t deadline = loop_now() + REMOVE_NS;
+	struct err ignored = ERR_INIT;
+	AUTO_FD dirfd = -1;
+	int r = vmdir_open(id, &dirfd, e);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	if (vmdir_is_locked(dirfd)) {
+		r = client_ask(dirfd, "{\"op\":\"remove\"}", deadline, NULL, &ignored);
+		if (client_wait_unlocked(dirfd, deadline) < 0) {
+			if (e)
+				*e = ignored;
+			return r < 0 ? r : err_set(e, ERR_TIMEOUT, ETIMEDOUT, "the sandbox's supervisor does not end");
+		}
+	}
+	return vmdir_remove(id, e); /* what is left of it when its supervisor was killed, or had ended before */
+}
+
+struct each {
+	int (*fn)(void *arg, const struct sandbox_info *i);
+	void *arg;
+};
+
+static int each_one(void *arg, const char *id)
+{
+	const struct each *each = arg;
+	struct sandbox_info i;
+	struct err e = ERR_INIT;
+
+	if (vmdir_info(id, &i, &e) == 0)
+		return each->fn(each->arg, &i);
+	if (e.code == ERR_NOT_FOUND) /* removed while we look */
+		return 0;
+	i = (struct sandbox_info){ .state = SANDBOX_UNKNOWN };
+	if (str_format(i.id, sizeof(i.id), "%s", id) < 0 || str_format(i.reason, sizeof(i.reason), "%.250s", e.msg) < 0)
+		return 0;
+	return each->fn(each->arg, &i);
+}
+
+static int local_list(int (*fn)(void *arg, const struct sandbox_info *i), void *arg, struct err *e)
+{
+	struct each each = { fn, arg };
+
+	return vmdir_each(each_one, &each, e);
+}
+
+static int read_object(int dirfd, const char *name, cJSON **ret)
+{
+	AUTO_BUF b;
+	int r;
+
+	buf_init(&b, INSPECT_CAP);
+	r = fd_read_file(dirfd, name, &b);
+	if (r == 0)
+		*ret = jsn_parse(b.p ? b.p : "", b.len, NULL);
+	return r < 0 ? r : *ret ? 0 : -EINVAL;
+}
+
+/* vm.json, status.json and, when it runs, what the supervisor says of itself. */
+static int local_inspect(const char *id, char **ret_json, struct err *e)
+{
+	AUTO_JSN *doc = cJSON_CreateObject();
+	AUTO_FD dirfd = -1;
+	AUTO_BUF b;
+	struct sandbox_info i;
+	cJSON *part = NULL;
+	int r = vmdir_info(id, &i, e);
+
+	buf_init(&b, INSPECT_CAP);
+	if (r == 0)
+		r = vmdir_open(id, &dirfd, e);
+	if (r < 0)
+		return r;
+	if (read_object(dirfd, "vm.json", &part) == 0 && !cJSON_AddItemToObject(doc, "config", part))
+		cJSON_Delete(part);
+	part = NULL;
+	if (!doc || !jsn_add_str(doc, "state", sandbox_state_name(i.state)) || !jsn_add_str(doc, "accel", i.accel) ||
+	    !jsn_add_str(doc, "reason", i.reason))
+		return err_set(e, ERR_INTERNAL, ENOMEM, "inspect");
+	if (i.state != SANDBOX_TERMINATED &&
+	    client_ask(dirfd, "{\"op\":\"info\"}", loop_now() + 2000000000, &part, NULL) == 0 &&
+	    !cJSON_AddItemToObject(doc, "supervisor", part))
+		cJSON_Delete(part);
+	r = pretty_json(doc, &b);
+	*ret_json = r == 0 ? buf_take(&b) : NULL;
+	return *ret_json ? 0 : err_set(e, ERR_INTERNAL, ENOMEM, "inspect");
+}
+
+/* Why nobody listens on link.sock. */
+static int not_running(const char *id, struct err *e)
+{
+	struct sandbox_info i;
+	int r = vmdir_info(id, &i, e);
+
+	if (r < 0)
+		return r;
+	if (i.state == SANDBOX_TERMINATED)
+		return err_set(e, ERR_UNAVAILABLE, ENOTCONN, "the sandbox has ended%s%s: `asb start` runs it again",
+			       i.reason[0] ? ": " : "", i.reason);
+	return err_set(e, ERR_UNAVAILABLE, ENOTCONN, "the sandbox is still starting");
+}
+
+/* The answer to CONNECT: "OK", or "ERR <code>: <message>". */
+static int check_answer(const char *s, struct err *e)
+{
+	const char *colon;
+	char code[32];
+
+	if (!strcmp(s, "OK"))
+		return 0;
+	colon = str_starts(s, "ERR ") ? strstr(s, ": ") : NULL;
+	if (!colon || str_format(code, sizeof(code), "%.*s", (int)(colon - s - 4), s + 4) < 0)
+		return err_set(e, ERR_INTERNAL, EPROTO, "the sandbox's supervisor");
+	(void)err_set(e, client_err_code(code), 0, "%s", colon + 2);
+	return -ECONNREFUSED;
+}
+
+static int local_connect(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd, struct err *e)
+{
+	AUTO_FD dirfd = -1;
+	AUTO_FD fd = -1;
+	AUTO_BUF b;
+	char line[16];
+	int n, r = vmdir_open(id, &dirfd, e);
+
+	buf_init(&b, ANSWER_CAP);
+	if (r < 0)
+		return r;
+	if (client_dial(dirfd, "link.sock", &fd) < 0)
+		return not_running(id, e);
+	n = snprintf(line, sizeof(line), "CONNECT %u\n", port);
+	if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
+		return not_running(id, e);
+	r = client_read_line(fd, &b, deadline_ns, NULL);
+	if (r == -ETIMEDOUT)
+		return err_set(e, ERR_TIMEOUT, ETIMEDOUT, "connecting to port %u in the sandbox", port);
+	if (r < 0)
+		return not_running(id, e);
+	r = check_answer(b.p ? b.p : "", e);
+	if (r == 0)
+		*ret_fd = fd_take(&fd);
+	return r;
+}
+
+static int local_open_log(const char *id, int *ret_fd, struct err *e)
+{
+	AUTO_FD dirfd = -1;
+	int r = vmdir_open(id, &dirfd, e);
+
+	if (r < 0)
+		return r;
+	*ret_fd = openat(dirfd, "console.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return *ret_fd < 0 ? err_set(e, ERR_IO, errno, "console.log of the sandbox") : 0;
+}
+
+const struct backend backend_local = {
+	.name = "local",
+	.create = start_create,
+	.keep = start_keep,
+	.drop = start_drop,
+	.info = vmdir_info,
+	.list = local_list,
+	.inspect = local_inspect,
+	.suspend = local_suspend,
+	.resume = local_resume,
+	.power_off = local_power_off,
+	.remove = local_remove,
+	.connect = local_connect,
+	.open_log = local_open_log,
+	.collect = vmdir_collect,
+};

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/local/qemu.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/buf.h"
+#include "lib/hostname.h"
+#include "lib/str.h"
+
+/*
+ * The machine is `microvm` with a short and fixed list of virtio devices; every one of them can be saved and restored.
+ *
+ * acpi=on,pit=off,pic=off needs `tsc_early_khz` on the kernel's command line under emulation: hardware-reduced ACPI leaves the
+ * kernel without a timer to calibrate the TSC against, and it would hang. Emulated RDTSC is the host's. Above one CPU
+ * the kernel would then distrust the TSC and fall back to a 10 ms clock, hence `tsc=reliable`. Under KVM the guest has kvmclock.
+ * rtc=off would cost two seconds of CMOS polling.
+ *
+ * Sockets are inherited as connected descriptors (`-chardev socket,fd=N`), so there is no path that another could open first.
+ * QEMU splits its options at commas: those in paths are doubled.
+ */
+
+static void add(struct qemu_args *a, const char *fmt, ...) PRINTF(2, 3);
+static void add(struct qemu_args *a, const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+	int n;
+
+	if (a->argc < 0 || a->argc == QEMU_ARGS_MAX) {
+		a->argc = -1;
+		return;
+	}
+	va_start(ap, fmt);
+	n = vasprintf(&s, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		a->argc = -1;
+		return;
+	}
+	a->argv[a->argc++] = s;
+}
+
+/* PATH with its commas doubled, in B. */
+static const char *quoted(struct buf *b, const char *path)
+{
+	buf_init(b, 16384);
+	for (; *path; path++)
+		if (buf_add(b, *path == ',' ? ",," : path, *path == ',' ? 2 : 1) < 0)
+			return NULL;
+	return b->p ? b->p : "";
+}
+
+static void add_drive(struct qemu_args *a, const char *name, const char *driver, const char *path, bool readonly)
+{
+	AUTO_BUF b;
+	const char *q = quoted(&b, path);
+
+	if (!q) {
+		a->argc = -1;
+		return;
+	}
+	add(a, "-blockdev");
+	add(a, "driver=%s,node-name=%s,read-only=%s,discard=unmap,file.driver=file,file.filename=%s", driver, name,
+	    readonly ? "on" : "off", q);
+	add(a, "-device");
+	add(a, "virtio-blk-device,drive=%s", name);
+}
+
+static void add_socket(struct qemu_args *a, const char *id, int fd)
+{
+	add(a, "-chardev");
+	add(a, "socket,id=%s,fd=%d", id, fd);
+}
+
+static void add_ports(struct qemu_args *a, const struct qemu_config *c)
+{
+	add_socket(a, "qmp", c->fd[QEMU_PORT_QMP]);
+	add(a, "-mon");
+	add(a, "chardev=qmp,mode=control");
+	add_socket(a, "console", c->fd[QEMU_PORT_CONSOLE]);
+	add(a, "-serial");
+	add(a, "chardev:console");
+	add_socket(a, "channel", c->fd[QEMU_PORT_CHANNEL]);
+	add_socket(a, "boot", c->fd[QEMU_PORT_BOOT]);
+	add(a, "-device");
+	add(a, "virtio-serial-device");
+	add(a, "-device");
+	add(a, "virtserialport,chardev=channel,name=asb.channel");
+	add(a, "-device");
+	add(a, "virtserialport,chardev=boot,name=asb.boot");
+}
+
+static void add_kernel(struct qemu_args *a, const struct qemu_config *c)
+{
+	char tsc[64] = "";
+
+	if (c->tsc_khz)
+		(void)snprintf(tsc, sizeof(tsc), " tsc_early_khz=%u%s", c->tsc_khz, c->cpus > 1 ? " tsc=reliable" : "");
+	add(a, "-kernel");
+	add(a, "%s", c->kernel);
+	add(a, "-initrd");
+	add(a, "%s", c->initrd);
+	add(a, "-append");
+	add(a, "console=ttyS0 quiet panic=-1 reboot=t%s asb.hostname=%s asb.net=%s asb.time=%lld.%09lld", tsc, c->hostname,
+	    c->net_user ? "user" : "none", (long long)c->time_s, (long long)c->time_ns);
+}
+
+int qemu_args(const struct qemu_config *c, struct qemu_args *ret)
+{
+	*ret = (struct qemu_args){ .argc = 0 };
+	if (!hostname_valid(c->hostname) || c->memory_mib == 0 || c->cpus == 0 || c->time_s < 0)
+		return -EINVAL;
+	add(ret, "%s", c->binary);
+	add(ret, "-M");
+	add(ret, "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=on");
+	add(ret, "-accel");
+	add(ret, "%s", c->kvm ? "kvm" : "tcg");
+	add(ret, "-cpu");
+	add(ret, "%s", c->kvm ? "host" : "max,la57=off");
+	add(ret, "-smp");
+	add(ret, "%u", c->cpus);
+	add(ret, "-m");
+	add(ret, "%lluM", (unsigned long long)c->memory_mib);
+	add(ret, "-nodefaults");
+	add(ret, "-no-user-config");
+	add(ret, "-display");
+	add(ret, "none");
+	add(ret, "-no-reboot");
+	add_ports(ret, c);
+	add_drive(ret, "root", "raw", c->rootfs, true);
+	add_drive(ret, "upper", "qcow2", c->disk, false);
+	add(ret, "-device");
+	add(ret, "virtio-rng-device");
+	add(ret, "-device");
+	add(ret, "virtio-balloon-device,free-page-reporting=on");
+	if (c->net_user) {
+		add(ret, "-netdev");
+		add(ret, "user,id=net");
+		add(ret, "-device");
+		add(ret, "virtio-net-device,netdev=net");
+	}
+	add(ret, "-sandbox");
+	add(ret, "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
+	add_kernel(ret, c);
+	return ret->argc < 0 ? -ENOMEM : 0;
+}
+
+void qemu_args_done(struct qemu_args *a)
+{
+	for (char **p = a->argv; p < a->argv + QEMU_ARGS_MAX && *p; p++)
+		free(*p);
+	*a = (struct qemu_args){ .argc = 0 };
+}
+
+uint32_t qemu_version(const char *text)
+{
+	const char *p = strstr(text, "version ");
+	unsigned part[3] = { 0, 0, 0 };
+
+	if (!p || sscanf(p + 8, "%3u.%3u.%3u", &part[0], &part[1], &part[2]) < 2)
+		return 0;
+	return part[0] * 1000000 + part[1] * 1000 + part[2];
+}
+
+void qemu_hostname(const char *name, char out[64])
+{
+	size_t n = 0;
+
+	for (; *name && n < HOSTNAME_LEN_MAX; name++) {
+		char c = *name;
+		bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+
+		if (plain || n > 0) /* none at the beginning */
+			out[n++] = plain ? c : '-';
+	}
+	while (n > 0 && out[n - 1] == '-')
+		n--;
+	out[n] = '\0';
+	if (n == 0)
+		memcpy(out, "sandbox", sizeof("sandbox"));
+}

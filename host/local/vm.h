@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASB_LOCAL_VM_H
+#define ASB_LOCAL_VM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "host/local/accel.h"
+#include "host/local/boot.h"
+#include "host/local/caplog.h"
+#include "host/local/qmp.h"
+#include "host/local/share.h"
+#include "host/local/vmdir.h"
+#include "lib/chan.h"
+#include "lib/compiler.h"
+#include "lib/err.h"
+#include "lib/line.h"
+#include "lib/loop.h"
+#include "lib/proc.h"
+
+/*
+ * One supervised VM, shared by the parts of the supervisor: supervise.c (set-up, signals, owner, the end), machine.c (QEMU),
+ * life.c (phases and operations), link.c and ctl.c (the sockets), hook.c (POSTs to asb-hooks).
+ */
+struct link;
+struct ctl;
+struct hook;
+
+enum vm_phase {
+	VM_BOOTING,
+	VM_RUNNING,
+	VM_SUSPENDING,
+	VM_SUSPENDED,
+	VM_RESUMING,
+	VM_STOPPING, /* orderly power-off */
+	VM_ENDING,   /* QEMU is being killed */
+	VM_ENDED,
+};
+
+enum vm_mode {
+	VM_CREATE, /* a new VM: without `keep` nothing of it remains */
+	VM_START,  /* a named one, again from its disk: that stays whatever happens */
+};
+
+typedef void vm_answer_fn(void *arg, const struct err *e); /* of an operation; E->code ERR_NONE: done */
+
+struct vm {
+	struct loop loop;
+	struct vm_config config;
+	struct vm_status status;
+	struct share share;
+	char qemu[LOCAL_PATH_MAX];
+	int dirfd, lock; /* lock: held as long as we live */
+	enum vm_phase phase;
+	enum vm_mode mode;
+	int64_t started, deadline; /* loop_now */
+
+	/* owner */
+	struct line_peer owner;
+	bool kept;
+
+	/* machine */
+	enum accel accel;
+	struct proc_child qemu_child;
+	bool qemu_runs;
+	struct loop_watch exit_watch, console_watch, stderr_watch;
+	struct loop_timer last_words;
+	int console_fd, stderr_fd, channel_fd;
+	int qemu_status; /* of waitpid(2), when it runs no more */
+	int stderr_lines;
+	struct qmp qmp;
+	struct line_peer boot_port;
+	struct chan *chan;
+	struct boot boot;
+	struct caplog console;
+	char stderr_line[256]; /* last line that QEMU wrote */
+	bool guest_seen;       /* a byte of it has come */
+
+	/* life */
+	struct loop_timer timer;     /* deadline of the phase */
+	struct loop_timer probe;     /* deadline of the first boot under KVM */
+	bool init_seen, run_posted, quit_sent;
+	bool destroy;		     /* at the end the folder and the name go */
+	vm_answer_fn *op_answer;     /* of the operation under way */
+	void *op_arg;
+	int64_t grace_ns;
+
+	struct link *link;
+	struct ctl *ctl;
+	struct hook *hook;
+};
+
+/* supervise.c */
+void vm_stage(struct vm *vm, const char *stage);	     /* tells the owner */
+void vm_set_status(struct vm *vm, enum sandbox_state state, const char *reason);
+void vm_ready(struct vm *vm);				     /* commands can run now */
+void vm_failed(struct vm *vm, const struct err *e);	     /* tells the owner why it does not start */
+void vm_end(struct vm *vm);				     /* everything is over; leaves the loop */
+
+/* machine.c */
+int machine_start(struct vm *vm, struct err *e) MUST_CHECK;
+void machine_kill(struct vm *vm);
+void machine_close(struct vm *vm); /* our ends of its sockets; fine when closed */
+void machine_how_ended(const struct vm *vm, char *out, size_t size);
+
+/* life.c: what machine.c tells */
+void life_qemu_ready(struct vm *vm);
+void life_guest_seen(struct vm *vm);
+void life_boot_changed(struct vm *vm, const char *stage); /* STAGE: "" for an error line */
+void life_channel_up(struct vm *vm);
+void life_qemu_exited(struct vm *vm);
+/* ... and what is asked for. ANSWER is called exactly once, maybe at once. */
+void life_boot(struct vm *vm);
+void life_suspend(struct vm *vm, vm_answer_fn *answer, void *arg);
+void life_resume(struct vm *vm, vm_answer_fn *answer, void *arg);
+void life_power_off(struct vm *vm, int64_t grace_ns, vm_answer_fn *answer, void *arg);
+void life_remove(struct vm *vm, vm_answer_fn *answer, void *arg);
+void life_finish(struct vm *vm, bool destroy, const char *reason); /* kills QEMU and ends */
+
+/* link.c: link.sock in the working directory */
+int link_start(struct vm *vm, struct err *e) MUST_CHECK;
+void link_stop(struct vm *vm);
+void link_channel_up(struct vm *vm);			       /* those who waited for it may go on */
+int link_adopt(struct vm *vm, int fd, uint16_t port) MUST_CHECK; /* FD, owned, becomes a connection to PORT */
+
+/* ctl.c: ctl.sock in the working directory */
+int ctl_start(struct vm *vm, struct err *e) MUST_CHECK;
+void ctl_stop(struct vm *vm);
+
+/* hook.c. STATUS: the HTTP status, or a negative errno; TEXT: the answer's beginning, or what went wrong. */
+typedef void hook_done_fn(struct vm *vm, int status, const char *text);
+int hook_start(struct vm *vm) MUST_CHECK;
+void hook_stop(struct vm *vm); /* a hook under way is dropped without a call */
+/* POST PATH on the hook port. One at a time: -EBUSY. FN is called exactly once, from the loop, after 0. */
+int hook_post(struct vm *vm, const char *path, const char *body, int64_t limit_ns, hook_done_fn *fn) MUST_CHECK;
+
+#endif

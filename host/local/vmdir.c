@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/local/vmdir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/local/vmfile.h"
+#include "host/state/state.h"
+#include "lib/fd.h"
+#include "lib/loop.h"
+#include "lib/str.h"
+
+/*
+ * No race with a create under way: the folder is made as ".new-<id>", its lock is taken, and only then is it filled and renamed.
+ * So a folder with its proper name that nobody holds belongs to no living process. A hidden one may for an instant be there
+ * without its lock; collect leaves it alone while it is young.
+ */
+
+#define HIDDEN	   ".new-"
+#define YOUNG_S	   10
+#define LOCK_STEP  5000000L /* ns */
+
+bool vmdir_is_id(const char *id)
+{
+	return str_starts(id, "local-") && strlen(id) == 22 && strspn(id + 6, "0123456789abcdef") == 16;
+}
+
+int vmdir_base(char ret[LOCAL_PATH_MAX], struct err *e)
+{
+	const char *state;
+	int r = state_dir(&state, e);
+
+	if (r < 0)
+		return r;
+	r = str_format(ret, LOCAL_PATH_MAX, "%s/local", state);
+	if (r == 0 && mkdir(ret, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	return r < 0 ? err_set(e, ERR_IO, -r, "%s/local", state) : 0;
+}
+
+int vmdir_root(char ret[LOCAL_PATH_MAX], struct err *e)
+{
+	char base[LOCAL_PATH_MAX];
+	int r = vmdir_base(base, e);
+
+	if (r < 0)
+		return r;
+	r = str_format(ret, LOCAL_PATH_MAX, "%s/vms", base);
+	if (r == 0 && mkdir(ret, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	return r < 0 ? err_set(e, ERR_IO, -r, "%s/vms", base) : 0;
+}
+
+static int join(const char *prefix, const char *id, char ret[LOCAL_PATH_MAX], struct err *e)
+{
+	char root[LOCAL_PATH_MAX];
+	int r;
+
+	if (!vmdir_is_id(id)) {
+		(void)err_set(e, ERR_INVALID, 0, "'%.80s' is not the id of a local sandbox", id);
+		return -EINVAL;
+	}
+	r = vmdir_root(root, e);
+	if (r < 0)
+		return r;
+	r = str_format(ret, LOCAL_PATH_MAX, "%s/%s%s", root, prefix, id);
+	return r < 0 ? err_set(e, ERR_INVALID, -r, "%s", root) : 0;
+}
+
+int vmdir_path(const char *id, char ret[LOCAL_PATH_MAX], struct err *e)
+{
+	return join("", id, ret, e);
+}
+
+static int open_dir(const char *path, int *ret_fd)
+{
+	*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *ret_fd < 0 ? -errno : 0;
+}
+
+int vmdir_open(const char *id, int *ret_fd, struct err *e)
+{
+	char path[LOCAL_PATH_MAX];
+	int r = vmdir_path(id, path, e);
+
+	if (r < 0)
+		return r;
+	r = open_dir(path, ret_fd);
+	if (r == -ENOENT)
+		return err_set(e, ERR_NOT_FOUND, ENOENT, "there is no machine %s any more", id);
+	return r < 0 ? err_set(e, ERR_IO, -r, "%s", path) : 0;
+}
+
+int vmdir_lock(int dirfd, int64_t wait_ns, int *ret_lock)
+{
+	const struct timespec step = { .tv_nsec = LOCK_STEP };
+	int64_t end = loop_now() + wait_ns;
+	AUTO_FD fd = openat(dirfd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EINTR && (errno != EWOULDBLOCK || loop_now() >= end))
+			return -errno;
+		(void)nanosleep(&step, NULL);
+	}
+	*ret_lock = fd_take(&fd);
+	return 0;
+}
+
+/* A shared lock, so that two that only look do not see each other; whoever really takes it tries for a while. */
+bool vmdir_is_locked(int dirfd)
+{
+	AUTO_FD fd = openat(dirfd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+static int fill(int dirfd, const struct vm_config *c, const char *upper, struct err *e)
+{
+	int r = vmfile_write_config(dirfd, c);
+
+	if (r < 0)
+		return err_set(e, ERR_IO, -r, "vm.json of the new sandbox");
+	r = vmfile_copy(upper, dirfd, "disk.qcow2");
+	return r < 0 ? err_set(e, ERR_IO, -r, "cannot make the sandbox's disk (a copy of %s)", upper) : 0;
+}
+
+int vmdir_create(const struct vm_config *c, const char *upper, int *ret_lock, struct err *e)
+{
+	char hidden[LOCAL_PATH_MAX], path[LOCAL_PATH_MAX];
+	AUTO_FD dirfd = -1;
+	AUTO_FD lock = -1;
+	int r = join(HIDDEN, c->id, hidden, e);
+
+	if (r == 0)
+		r = join("", c->id, path, e);
+	if (r < 0)
+		return r;
+	if (mkdir(hidden, 0700) < 0)
+		return err_set(e, ERR_IO, errno, "%s", hidden);
+	r = open_dir(hidden, &dirfd);
+	if (r == 0)
+		r = vmdir_lock(dirfd, 0, &lock);
+	if (r < 0)
+		(void)err_set(e, ERR_IO, -r, "%s", hidden);
+	if (r == 0)
+		r = fill(dirfd, c, upper, e);
+	if (r == 0 && rename(hidden, path) < 0)
+		r = err_set(e, ERR_IO, errno, "%s", path);
+	if (r < 0)
+		ignore_result(fd_remove_tree(hidden)); /* the first failure is told */
+	else
+		*ret_lock = fd_take(&lock);
+	return r;
+}
+
+int vmdir_info(const char *id, struct sandbox_info *ret, struct err *e)
+{
+	struct sandbox_info i = { .state = SANDBOX_UNKNOWN };
+	struct vm_config c = { .env = NULL };
+	struct vm_status s;
+	AUTO_FD dirfd = -1;
+	bool alive;
+	int r = vmdir_open(id, &dirfd, e);
+
+	if (r == 0)
+		r = vmdir_read_config(dirfd, &c, e);
+	if (r < 0)
+		return r;
+	alive = vmdir_is_locked(dirfd);
+	vmdir_read_status(dirfd, &s);
+	r = str_format(i.name, sizeof(i.name), "%s", c.name);
+	if (r == 0)
+		r = str_format(i.id, sizeof(i.id), "%s", c.id);
+	if (r == 0)
+		r = str_format(i.image, sizeof(i.image), "%s", c.image);
+	if (!alive && s.state != SANDBOX_TERMINATED) {
+		s.state = SANDBOX_TERMINATED;
+		(void)snprintf(s.reason, sizeof(s.reason), "its supervisor was killed, and it with it");
+	}
+	i.state = s.state;
+	i.cpus = c.cpus;
+	i.memory_mib = c.memory_mib;
+	i.net = c.net;
+	i.ephemeral = c.ephemeral;
+	i.created_s = c.created_s;
+	memcpy(i.accel, s.accel, sizeof(i.accel));
+	memcpy(i.reason, s.reason, sizeof(i.reason));
+	vm_config_done(&c);
+	if (r < 0)
+		return err_set(e, ERR_INVALID, -r, "vm.json of %s", id);
+	*ret = i;
+	return 0;
+}
+
+int vmdir_remove(const char *id, struct err *e)
+{
+	char path[LOCAL_PATH_MAX];
+	int r = vmdir_path(id, path, e);
+
+	if (r < 0)
+		return r;
+	r = fd_remove_tree(path);
+	return r < 0 ? err_set(e, ERR_IO, -r, "cannot remove %s", path) : 0;
+}
+
+int vmdir_each(int (*fn)(void *arg, const char *id), void *arg, struct err *e)
+{
+	char root[LOCAL_PATH_MAX];
+	struct dirent *d;
+	DIR *dir;
+	int r = vmdir_root(root, e);
+
+	if (r < 0)
+		return r;
+	dir = opendir(root);
+	if (!dir)
+		return err_set(e, ERR_IO, errno, "%s", root);
+	while (r == 0 && (d = readdir(dir)))
+		if (vmdir_is_id(d->d_name))
+			r = fn(arg, d->d_name);
+	(void)closedir(dir);
+	return r;
+}
+
+/* --- what crashed processes left ---------------------------------------------------------------------------- */
+struct wanted {
+	const char *id;
+	bool found;
+};
+
+static int is_it(void *arg, const struct state_record *r)
+{
+	struct wanted *w = arg;
+
+	w->found = !strcmp(r->microvm_id, w->id);
+	return w->found;
+}
+
+/* On any doubt (a corrupt state file) it is recorded. */
+static bool is_recorded(const char *id)
+{
+	struct wanted w = { .id = id };
+
+	return state_each(is_it, &w, NULL) < 0 || w.found;
+}
+
+static void collect_one(int rootfd, const char *root, const char *name)
+{
+	const bool hidden = str_starts(name, HIDDEN);
+	const char *id = hidden ? name + sizeof(HIDDEN) - 1 : name;
+	struct vm_config c = { .env = NULL };
+	char path[LOCAL_PATH_MAX];
+	AUTO_FD dirfd = -1;
+	AUTO_FD lock = -1;
+	struct stat st;
+	bool unwanted;
+
+	if (!vmdir_is_id(id) || str_format(path, sizeof(path), "%s/%s", root, name) < 0)
+		return;
+	dirfd = openat(rootfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dirfd < 0 || fstat(dirfd, &st) < 0)
+		return;
+	if (hidden && st.st_mtime + YOUNG_S > time(NULL))
+		return;
+	if (vmdir_is_locked(dirfd))
+		return;
+	unwanted = hidden;
+	if (!hidden && vmdir_read_config(dirfd, &c, NULL) == 0) {
+		unwanted = c.ephemeral || !is_recorded(id);
+		if (unwanted)
+			ignore_result(state_remove(c.name, id, NULL)); /* a name left behind by a killed process */
+		vm_config_done(&c);
+	} else if (!hidden) {
+		unwanted = !is_recorded(id);
+	}
+	if (unwanted && vmdir_lock(dirfd, 0, &lock) == 0)
+		ignore_result(fd_remove_tree(path)); /* the next collect tries again */
+}
+
+void vmdir_collect(void)
+{
+	char root[LOCAL_PATH_MAX];
+	struct dirent *d;
+	DIR *dir;
+
+	if (vmdir_root(root, NULL) < 0)
+		return;
+	dir = opendir(root);
+	if (!dir)
+		return;
+	while ((d = readdir(dir)))
+		if (d->d_name[0] != '.' || str_starts(d->d_name, HIDDEN))
+			collect_one(dirfd(dir), root, d->d_name);
+	(void)closedir(dir);
+}

@@ -9,9 +9,10 @@
 #include "fd.h"
 
 /*
- * The ends of a socket are taken as TCP takes them. End of file: the stream's own half is closed, the other goes on. A broken
- * socket (closed by its owner, reset): what it gave before still goes out with an orderly end, because a server that
- * answers early and closes has answered; what comes for it is dropped while its answer is under way, and then cuts the stream.
+ * The ends of a socket are taken as TCP takes them. End of file: the stream's own half is closed,
+ * the other goes on. A broken socket (closed by its owner, reset): what it gave before still goes
+ * out with an orderly end, because a server that answers early and closes has answered; what comes
+ * for it is dropped while its answer is under way, and then cuts the stream.
  */
 
 #define BRIDGE_READ 65536
@@ -31,7 +32,8 @@ static void cut(struct bridge *b, int error)
 	finish(b, error);
 }
 
-/* Watches what can matter now. A socket of which nothing can matter is closed; the stream may still have bytes to send. */
+/* Watches what can matter now. A socket of which nothing can matter is closed; the stream may still
+ * have bytes to send. */
 static void watch(struct bridge *b)
 {
 	uint32_t events = 0;
@@ -85,7 +87,8 @@ static void on_socket(struct loop_watch *w, uint32_t events)
 
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		pump_in(b);
-	/* Hung up both ways: what cannot be read now because the stream is full is read when there is room. */
+	/* Hung up both ways: what cannot be read now because the stream is full is read when there
+	 * is room. */
 	if ((events & (EPOLLHUP | EPOLLERR)) && b->read_end)
 		b->write_end = true;
 	if (b->write_end || (b->blocked && (events & EPOLLOUT))) {
@@ -152,7 +155,8 @@ const struct chan_stream_ops bridge_ops = {
 	.closed = on_closed,
 };
 
-int bridge_start(struct bridge *b, struct loop *l, struct chan_stream *s, int fd, void (*ended)(struct bridge *b, int error))
+int bridge_start(struct bridge *b, struct loop *l, struct chan_stream *s, int fd,
+		 void (*ended)(struct bridge *b, int error))
 {
 	int r;
 

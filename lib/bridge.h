@@ -9,8 +9,9 @@
 #include "loop.h"
 
 /*
- * Joins a socket and a stream of a channel: bytes, half-closes and ends go both ways, and each side holds up the other, so
- * that nothing is kept beyond the stream's own buffers. Used at both ends: by asb-portd for TCP, by the supervisor for link.sock.
+ * Joins a socket and a stream of a channel: bytes, half-closes and ends go both ways, and each side
+ * holds up the other, so that nothing is kept beyond the stream's own buffers. Used at both ends:
+ * by asb-portd for TCP, by the supervisor for link.sock.
  */
 struct bridge {
 	struct loop_watch watch;
@@ -20,15 +21,18 @@ struct bridge {
 	bool read_end;		    /* the socket gives nothing more */
 	bool write_end;		    /* it takes nothing more */
 	bool blocked;		    /* it is full */
-	void (*ended)(struct bridge *b, int error); /* last callback; B is closed already and may be freed */
+	void (*ended)(struct bridge *b,
+		      int error); /* last callback; B is closed already and may be freed */
 };
 
-/* What the stream's owner passes to chan_connect or chan_accept, with the bridge as ARG. Its opened() does nothing. */
+/* What the stream's owner passes to chan_connect or chan_accept, with the bridge as ARG. Its
+ * opened() does nothing. */
 extern const struct chan_stream_ops bridge_ops;
 
-/* FD: a connected socket, non-blocking; owned from here on, also when it fails. S must have been accepted or opened with
- * bridge_ops. 0 or negative errno (S is then reset). */
-int bridge_start(struct bridge *b, struct loop *l, struct chan_stream *s, int fd, void (*ended)(struct bridge *b, int error)) MUST_CHECK;
+/* FD: a connected socket, non-blocking; owned from here on, also when it fails. S must have been
+ * accepted or opened with bridge_ops. 0 or negative errno (S is then reset). */
+int bridge_start(struct bridge *b, struct loop *l, struct chan_stream *s, int fd,
+		 void (*ended)(struct bridge *b, int error)) MUST_CHECK;
 void bridge_stop(struct bridge *b); /* cuts both; no callback follows; fine when it has ended */
 
 #endif

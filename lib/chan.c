@@ -13,24 +13,28 @@
 /*
  * The pipe, the hello, and the life of a channel.
  *
- * States: WAITING -> UP (hello and answer) -> WAITING (any error, a hello in mid-session, the peer's restart) and, on the host,
- * UP -> SILENT (quiesce) -> WAITING (chan_hello); DEAD when the host's end of the pipe has ended.
+ * States: WAITING -> UP (hello and answer) -> WAITING (any error, a hello in mid-session, the
+ * peer's restart) and, on the host, UP -> SILENT (quiesce) -> WAITING (chan_hello); DEAD when the
+ * host's end of the pipe has ended.
  *
- * How a session is left: the peer may be in the middle of a frame and may not know. So the side that leaves writes CHAN_BREAK
- * bytes 0xff: they complete whatever frame is under way, and the next "frame head" then has a length of 0xffffff, which is
- * over every limit. The peer's nghttp2 reports it, and the peer leaves too. No byte of user data can look like that, because
- * user data only ever stands inside frames. What reaches a user of a torn frame is followed by closed(error).
+ * How a session is left: the peer may be in the middle of a frame and may not know. So the side
+ * that leaves writes CHAN_BREAK bytes 0xff: they complete whatever frame is under way, and the next
+ * "frame head" then has a length of 0xffffff, which is over every limit. The peer's nghttp2 reports
+ * it, and the peer leaves too. No byte of user data can look like that, because user data only ever
+ * stands inside frames. What reaches a user of a torn frame is followed by closed(error).
  *
- * When a session breaks, the bytes that broke it are looked at again for a hello: it usually follows in the same read.
+ * When a session breaks, the bytes that broke it are looked at again for a hello: it usually
+ * follows in the same read.
  *
- * Callbacks: nghttp2's callbacks (chan_h2.c) only take notes; the user's are called by chan_streams_run afterwards, when no
- * nghttp2 function is on the stack, so that they may do anything. Calls from outside queue work and arm `kick`, so that
- * no callback ever runs inside a function that the user called.
+ * Callbacks: nghttp2's callbacks (chan_h2.c) only take notes; the user's are called by
+ * chan_streams_run afterwards, when no nghttp2 function is on the stack, so that they may do
+ * anything. Calls from outside queue work and arm `kick`, so that no callback ever runs inside a
+ * function that the user called.
  */
 
-#define HELLO      "ASB1 HELLO "
-#define READY      "ASB1 READY "
-#define WAIT       "ASB1 WAIT"
+#define HELLO	   "ASB1 HELLO "
+#define READY	   "ASB1 READY "
+#define WAIT	   "ASB1 WAIT"
 #define HELLO_LEN  (sizeof(HELLO) - 1)
 #define HELLO_NS   100000000LL	/* between two hellos, and after a session that did not last */
 #define EOF_NS	   50000000LL	/* guest: the host's end is closed; look again */
@@ -66,7 +70,9 @@ void chan_kick(struct chan *c)
 		loop_arm(c->loop, &c->kick, 0);
 }
 
-/* --- output ----------------------------------------------------------------------------------------------- */
+/* --- output
+ * -----------------------------------------------------------------------------------------------
+ */
 static void out_add(struct chan *c, const void *p, size_t n)
 {
 	if (c->out_at == c->out_len)
@@ -84,7 +90,8 @@ static void out_line(struct chan *c, const char *word, const char *nonce)
 	out_add(c, "\n", 1);
 }
 
-/* What is queued belonged to the session that ends; the break makes up for a frame cut in the middle. */
+/* What is queued belonged to the session that ends; the break makes up for a frame cut in the
+ * middle. */
 static void out_break(struct chan *c)
 {
 	c->out_at = 0;
@@ -99,7 +106,8 @@ static void say_hello(struct chan *c)
 	loop_arm(c->loop, &c->hello, HELLO_NS);
 }
 
-/* --- the end and the beginning of a session ------------------------------------------------------------------ */
+/* --- the end and the beginning of a session
+ * ------------------------------------------------------------------ */
 static int new_nonce(struct chan *c)
 {
 	unsigned char raw[CHAN_NONCE_LEN / 2];
@@ -160,8 +168,11 @@ static void begin_session(struct chan *c)
 		c->ops->up(c->arg);
 }
 
-/* --- input ------------------------------------------------------------------------------------------------ */
-/* Whether the line just read ends with WORD and 32 hex digits; what stands before them is garbage. */
+/* --- input
+ * ------------------------------------------------------------------------------------------------
+ */
+/* Whether the line just read ends with WORD and 32 hex digits; what stands before them is garbage.
+ */
 static const char *line_nonce(struct chan *c, const char *word)
 {
 	size_t word_len = strlen(word), n = word_len + CHAN_NONCE_LEN;
@@ -170,7 +181,8 @@ static const char *line_nonce(struct chan *c, const char *word)
 	if (c->line_len < n)
 		return NULL;
 	at = c->line + c->line_len - n;
-	if (memcmp(at, word, word_len) || strspn(at + word_len, "0123456789abcdef") != CHAN_NONCE_LEN)
+	if (memcmp(at, word, word_len) ||
+	    strspn(at + word_len, "0123456789abcdef") != CHAN_NONCE_LEN)
 		return NULL;
 	return at + word_len;
 }
@@ -238,7 +250,8 @@ static void feed(struct chan *c, const char *p, size_t n)
 		chan_h2_feed(c, p, n);
 		chan_streams_run(c);
 		if (!c->broken && !c->doomed)
-			chan_h2_fill(c); /* an error that nghttp2 found shows when its GOAWAY comes out */
+			chan_h2_fill(c); /* an error that nghttp2 found shows when its GOAWAY comes
+					    out */
 		if (!c->broken || c->doomed)
 			return;
 		end_session(c, c->broken, true); /* P and N as they are: a hello may be in there */
@@ -261,7 +274,8 @@ static void pipe_ended(struct chan *c)
 	c->out_at = c->out_len = 0;
 }
 
-/* One buffer full at most; a virtio port gives a page at a time. Bytes read, 0: no more now, -EPIPE: ended. */
+/* One buffer full at most; a virtio port gives a page at a time. Bytes read, 0: no more now,
+ * -EPIPE: ended. */
 static ssize_t read_some(struct chan *c)
 {
 	size_t n = 0;
@@ -282,7 +296,8 @@ static ssize_t read_some(struct chan *c)
 	return (ssize_t)n;
 }
 
-/* --- the turn --------------------------------------------------------------------------------------------- */
+/* --- the turn
+ * --------------------------------------------------------------------------------------------- */
 /* Writes what there is and the pipe takes. */
 static void flush(struct chan *c)
 {
@@ -379,8 +394,10 @@ static void on_hello(struct loop_timer *t)
 	leave(c);
 }
 
-/* --- for the user ----------------------------------------------------------------------------------------- */
-int chan_start(struct loop *l, enum chan_side side, int fd, const struct chan_ops *ops, void *arg, struct chan **ret)
+/* --- for the user
+ * ----------------------------------------------------------------------------------------- */
+int chan_start(struct loop *l, enum chan_side side, int fd, const struct chan_ops *ops, void *arg,
+	       struct chan **ret)
 {
 	struct chan *c = calloc(1, sizeof(*c));
 	int r;

@@ -8,27 +8,27 @@
 #include "str.h"
 
 /*
- * The HTTP/2 session of a channel: nghttp2's callbacks. They take notes in the streams and never call the user.
+ * The HTTP/2 session of a channel: nghttp2's callbacks. They take notes in the streams and never
+ * call the user.
  *
- * Flow control: the window of a stream (CHAN_WINDOW) is opened again only when its user has consumed the bytes, which bounds
- * what is kept for it. The session's window is opened as soon as bytes arrive: were it bound to consumption too, a few
- * streams that nobody reads would hold up all others. What a peer can make us keep is so at most CHAN_WINDOW for each
- * stream that the host has opened.
+ * Flow control: the window of a stream (CHAN_WINDOW) is opened again only when its user has
+ * consumed the bytes, which bounds what is kept for it. The session's window is opened as soon as
+ * bytes arrive: were it bound to consumption too, a few streams that nobody reads would hold up all
+ * others. What a peer can make us keep is so at most CHAN_WINDOW for each stream that the host has
+ * opened.
  */
 
 static const char authority_host[] = "127.0.0.1:";
 
-/* errno <-> RFC 9113 §7 error codes, for a CONNECT that did not succeed (§8.5) and for a stream that was cut. */
+/* errno <-> RFC 9113 §7 error codes, for a CONNECT that did not succeed (§8.5) and for a stream
+ * that was cut. */
 static const struct {
 	int errnum;
 	uint32_t code;
 } codes[] = {
-	{ ECONNREFUSED, NGHTTP2_CONNECT_ERROR },
-	{ EMFILE, NGHTTP2_REFUSED_STREAM },
-	{ ENOMEM, NGHTTP2_ENHANCE_YOUR_CALM },
-	{ ETIMEDOUT, NGHTTP2_SETTINGS_TIMEOUT },
-	{ EINVAL, NGHTTP2_PROTOCOL_ERROR },
-	{ EIO, NGHTTP2_INTERNAL_ERROR },
+	{ ECONNREFUSED, NGHTTP2_CONNECT_ERROR }, { EMFILE, NGHTTP2_REFUSED_STREAM },
+	{ ENOMEM, NGHTTP2_ENHANCE_YOUR_CALM },	 { ETIMEDOUT, NGHTTP2_SETTINGS_TIMEOUT },
+	{ EINVAL, NGHTTP2_PROTOCOL_ERROR },	 { EIO, NGHTTP2_INTERNAL_ERROR },
 };
 
 static int code_to_error(uint32_t code, bool opened)
@@ -49,7 +49,9 @@ static uint32_t errnum_to_code(int errnum)
 	return NGHTTP2_INTERNAL_ERROR;
 }
 
-/* --- heads ------------------------------------------------------------------------------------------------ */
+/* --- heads
+ * ------------------------------------------------------------------------------------------------
+ */
 static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {
 	struct chan *c = arg;
@@ -67,7 +69,8 @@ static bool field_is(const uint8_t *p, size_t n, const char *want)
 	return n == strlen(want) && !memcmp(p, want, n);
 }
 
-static void request_field(struct chan_stream *s, const uint8_t *name, size_t name_len, const uint8_t *value, size_t value_len)
+static void request_field(struct chan_stream *s, const uint8_t *name, size_t name_len,
+			  const uint8_t *value, size_t value_len)
 {
 	const size_t host = sizeof(authority_host) - 1;
 	char digits[6];
@@ -75,8 +78,8 @@ static void request_field(struct chan_stream *s, const uint8_t *name, size_t nam
 
 	if (field_is(name, name_len, ":method")) {
 		s->head_connect = field_is(value, value_len, "CONNECT");
-	} else if (field_is(name, name_len, ":authority") && value_len > host && value_len < host + sizeof(digits) &&
-		   !memcmp(value, authority_host, host)) {
+	} else if (field_is(name, name_len, ":authority") && value_len > host &&
+		   value_len < host + sizeof(digits) && !memcmp(value, authority_host, host)) {
 		memcpy(digits, value + host, value_len - host);
 		digits[value_len - host] = '\0';
 		if (str_to_u64(digits, 1, 65535, &port) == 0)
@@ -86,8 +89,9 @@ static void request_field(struct chan_stream *s, const uint8_t *name, size_t nam
 	}
 }
 
-static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
-		     const uint8_t *value, size_t value_len, uint8_t flags, void *arg)
+static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+		     void *arg)
 {
 	struct chan *c = arg;
 	struct chan_stream *s = chan_stream_find(c, frame->hd.stream_id);
@@ -133,7 +137,9 @@ static int head_complete(struct chan *c, const nghttp2_frame *frame)
 	return 0;
 }
 
-/* --- frames ----------------------------------------------------------------------------------------------- */
+/* --- frames
+ * -----------------------------------------------------------------------------------------------
+ */
 static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {
 	struct chan *c = arg;
@@ -154,7 +160,8 @@ static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *frame, void *
 	if (frame->hd.type != NGHTTP2_GOAWAY)
 		return r;
 	c->goaway_seen = true;
-	if (frame->goaway.error_code != NGHTTP2_NO_ERROR || (c->side == CHAN_HOST && !c->quiescing)) {
+	if (frame->goaway.error_code != NGHTTP2_NO_ERROR ||
+	    (c->side == CHAN_HOST && !c->quiescing)) {
 		c->broken = "the peer ended the session";
 	} else if (c->side == CHAN_GUEST) {
 		if (chan_h2_goaway(c) < 0)
@@ -164,7 +171,8 @@ static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *frame, void *
 	return r;
 }
 
-static int on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
+static int on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *p, size_t n,
+		   void *arg)
 {
 	struct chan *c = arg;
 	struct chan_stream *s = chan_stream_find(c, id);
@@ -187,7 +195,8 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void 
 
 	(void)h2;
 	if (s)
-		chan_stream_closed(s, code_to_error(code, c->side == CHAN_GUEST || s->status == 200));
+		chan_stream_closed(s,
+				   code_to_error(code, c->side == CHAN_GUEST || s->status == 200));
 	return 0;
 }
 
@@ -206,8 +215,8 @@ static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *frame, void *
 	return 0;
 }
 
-static ssize_t on_read(nghttp2_session *h2, int32_t id, uint8_t *p, size_t max, uint32_t *flags, nghttp2_data_source *source,
-		       void *arg)
+static ssize_t on_read(nghttp2_session *h2, int32_t id, uint8_t *p, size_t max, uint32_t *flags,
+		       nghttp2_data_source *source, void *arg)
 {
 	struct chan *c = arg;
 	struct chan_stream *s = chan_stream_find(c, id);
@@ -231,7 +240,8 @@ static ssize_t on_read(nghttp2_session *h2, int32_t id, uint8_t *p, size_t max, 
 	return (ssize_t)n;
 }
 
-/* --- session ---------------------------------------------------------------------------------------------- */
+/* --- session
+ * ---------------------------------------------------------------------------------------------- */
 static int make_session(struct chan *c, nghttp2_session_callbacks *cb, nghttp2_option *opt)
 {
 	nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
@@ -244,7 +254,8 @@ static int make_session(struct chan *c, nghttp2_session_callbacks *cb, nghttp2_o
 	nghttp2_option_set_no_closed_streams(opt, 1);
 	nghttp2_option_set_peer_max_concurrent_streams(opt, CHAN_STREAMS_MAX);
 	nghttp2_option_set_max_reserved_remote_streams(opt, 0);
-	/* The host cuts streams whenever a client of it goes away, and is no attacker of its own guest. */
+	/* The host cuts streams whenever a client of it goes away, and is no attacker of its own
+	 * guest. */
 	nghttp2_option_set_stream_reset_rate_limit(opt, 1U << 30, 1U << 30);
 	if (c->side == CHAN_HOST)
 		return nghttp2_session_client_new2(&c->h2, cb, c, opt);
@@ -254,18 +265,23 @@ static int make_session(struct chan *c, nghttp2_session_callbacks *cb, nghttp2_o
 int chan_h2_start(struct chan *c)
 {
 	const nghttp2_settings_entry settings[] = {
-		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, c->side == CHAN_GUEST ? CHAN_STREAMS_MAX : 0 },
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+		  c->side == CHAN_GUEST ? CHAN_STREAMS_MAX : 0 },
 		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, CHAN_WINDOW },
 		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
 	};
-	size_t n = c->side == CHAN_HOST ? 3 : 2; /* a server may not send ENABLE_PUSH = 0 before RFC 9113 */
+	size_t n = c->side == CHAN_HOST
+			   ? 3
+			   : 2; /* a server may not send ENABLE_PUSH = 0 before RFC 9113 */
 	nghttp2_session_callbacks *cb = NULL;
 	nghttp2_option *opt = NULL;
 	int r = -ENOMEM;
 
-	if (nghttp2_session_callbacks_new(&cb) == 0 && nghttp2_option_new(&opt) == 0 && make_session(c, cb, opt) == 0 &&
+	if (nghttp2_session_callbacks_new(&cb) == 0 && nghttp2_option_new(&opt) == 0 &&
+	    make_session(c, cb, opt) == 0 &&
 	    nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings, n) == 0 &&
-	    nghttp2_session_set_local_window_size(c->h2, NGHTTP2_FLAG_NONE, 0, CHAN_WINDOW_ALL) == 0)
+	    nghttp2_session_set_local_window_size(c->h2, NGHTTP2_FLAG_NONE, 0, CHAN_WINDOW_ALL) ==
+		    0)
 		r = 0;
 	nghttp2_option_del(opt);
 	nghttp2_session_callbacks_del(cb);
@@ -283,7 +299,8 @@ void chan_h2_feed(struct chan *c, const char *p, size_t n)
 	ssize_t k = nghttp2_session_mem_recv(c->h2, (const uint8_t *)p, n);
 
 	if (k < 0 && !c->broken)
-		c->broken = k == NGHTTP2_ERR_NOMEM ? "out of memory" : "what came over the channel is not HTTP/2";
+		c->broken = k == NGHTTP2_ERR_NOMEM ? "out of memory"
+						   : "what came over the channel is not HTTP/2";
 }
 
 void chan_h2_fill(struct chan *c)
@@ -307,11 +324,15 @@ void chan_h2_fill(struct chan *c)
 
 int chan_h2_goaway(struct chan *c)
 {
-	/* The streams end with the session (chan_streams_end): nothing of them may follow the GOAWAY. */
-	return nghttp2_submit_goaway(c->h2, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0) == 0 ? 0 : -ENOMEM;
+	/* The streams end with the session (chan_streams_end): nothing of them may follow the
+	 * GOAWAY. */
+	return nghttp2_submit_goaway(c->h2, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0) == 0
+		       ? 0
+		       : -ENOMEM;
 }
 
-/* --- what streams ask of the session (chan_stream.c's public half) ---------------------------------------- */
+/* --- what streams ask of the session (chan_stream.c's public half)
+ * ---------------------------------------- */
 static nghttp2_nv field(const char *name, const char *value)
 {
 	union { /* nghttp2_nv wants pointers to non-const and does not write to them */
@@ -322,7 +343,8 @@ static nghttp2_nv field(const char *name, const char *value)
 	return (nghttp2_nv){ n.out, v.out, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE };
 }
 
-int chan_connect(struct chan *c, uint16_t port, const struct chan_stream_ops *ops, void *arg, struct chan_stream **ret)
+int chan_connect(struct chan *c, uint16_t port, const struct chan_stream_ops *ops, void *arg,
+		 struct chan_stream **ret)
 {
 	const nghttp2_data_provider body = { .read_callback = on_read };
 	struct chan_stream *s;
@@ -333,7 +355,9 @@ int chan_connect(struct chan *c, uint16_t port, const struct chan_stream_ops *op
 	if (c->side != CHAN_HOST || !chan_is_up(c) || c->broken)
 		return -ENOTCONN;
 	if (c->stream_count >= CHAN_STREAMS_MAX ||
-	    c->stream_count >= nghttp2_session_get_remote_settings(c->h2, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
+	    c->stream_count >=
+		    nghttp2_session_get_remote_settings(c->h2,
+							NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
 		return -EMFILE;
 	(void)snprintf(authority, sizeof(authority), "%s%u", authority_host, port);
 	nv[0] = field(":method", "CONNECT");

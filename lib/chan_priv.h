@@ -7,15 +7,17 @@
 #include "chan.h"
 #include "ring.h"
 
-/* Shared by chan.c (pipe, hello, life), chan_h2.c (the HTTP/2 session) and chan_stream.c (one stream); nobody else's. */
+/* Shared by chan.c (pipe, hello, life), chan_h2.c (the HTTP/2 session) and chan_stream.c (one
+ * stream); nobody else's. */
 
-#define CHAN_TX_CAP    (256U << 10) /* queued of one stream towards the pipe */
-#define CHAN_WINDOW    (1U << 20)   /* received of one stream and not consumed: its flow-control window */
-#define CHAN_WINDOW_ALL (8U << 20)  /* of the session; never the limit, see chan_h2.c */
-#define CHAN_OUT_FILL  65536	    /* frames are gathered up to here for one write(2) */
-#define CHAN_OUT_SIZE  (CHAN_OUT_FILL + 2 * 16384)
-#define CHAN_IN_SIZE   65536
-#define CHAN_NONCE_LEN 32
+#define CHAN_TX_CAP (256U << 10) /* queued of one stream towards the pipe */
+#define CHAN_WINDOW \
+	(1U << 20) /* received of one stream and not consumed: its flow-control window */
+#define CHAN_WINDOW_ALL (8U << 20) /* of the session; never the limit, see chan_h2.c */
+#define CHAN_OUT_FILL	65536	   /* frames are gathered up to here for one write(2) */
+#define CHAN_OUT_SIZE	(CHAN_OUT_FILL + 2 * 16384)
+#define CHAN_IN_SIZE	65536
+#define CHAN_NONCE_LEN	32
 
 enum chan_state {
 	CHAN_WAITING, /* no session: the host says hello, the guest listens for one */
@@ -25,9 +27,9 @@ enum chan_state {
 };
 
 enum chan_event { /* what a stream has to tell its user */
-	EV_CONNECT = 1 << 0,
-	EV_OPENED = 1 << 1,
-	EV_WRITABLE = 1 << 2,
+		  EV_CONNECT = 1 << 0,
+		  EV_OPENED = 1 << 1,
+		  EV_WRITABLE = 1 << 2,
 };
 
 struct chan_stream {
@@ -41,16 +43,16 @@ struct chan_stream {
 	int error;	 /* for closed() */
 	unsigned events; /* enum chan_event */
 	uint16_t port;
-	bool ready;	  /* is in c->ready */
-	bool rx_eof;	  /* the peer's last byte is in rx */
+	bool ready;  /* is in c->ready */
+	bool rx_eof; /* the peer's last byte is in rx */
 	bool eof_told;
-	bool paused;	  /* data() took less than it was given */
-	bool tx_end;	  /* no more after what is in tx */
-	bool deferred;	  /* nghttp2 waits for nghttp2_session_resume_data */
-	bool want_write;  /* the user waits for writable() */
-	bool closed;	  /* nghttp2 knows it no more */
-	bool dropped;	  /* reset by the user from inside its own callback */
-	bool running;	  /* a callback of it is on the stack */
+	bool paused;	 /* data() took less than it was given */
+	bool tx_end;	 /* no more after what is in tx */
+	bool deferred;	 /* nghttp2 waits for nghttp2_session_resume_data */
+	bool want_write; /* the user waits for writable() */
+	bool closed;	 /* nghttp2 knows it no more */
+	bool dropped;	 /* reset by the user from inside its own callback */
+	bool running;	 /* a callback of it is on the stack */
 	/* request or response head as it comes in */
 	bool head_bad;
 	bool head_connect; /* ":method: CONNECT" */
@@ -74,7 +76,7 @@ struct chan {
 	unsigned stream_count;
 	int depth; /* of callbacks on the stack: memory is freed at 0 */
 	bool doomed;
-	bool magic_due;	  /* guest: the hello may still be repeated until HTTP/2 starts */
+	bool magic_due; /* guest: the hello may still be repeated until HTTP/2 starts */
 	bool quiescing;
 	bool goaway_sent; /* by quiesce: nothing may follow it */
 	bool goaway_seen;

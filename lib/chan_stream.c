@@ -5,11 +5,12 @@
 #include <stdlib.h>
 
 /*
- * One stream of a channel: its two queues, and the order in which its user is told things: connect or opened, data, the end of
- * data, writable, closed.
+ * One stream of a channel: its two queues, and the order in which its user is told things: connect
+ * or opened, data, the end of data, writable, closed.
  *
- * A stream that was cut with an error is told at once and what it still had is dropped, unless the peer had sent its last
- * byte before: then all of that is handed over first, because a server that answers early and goes away has answered.
+ * A stream that was cut with an error is told at once and what it still had is dropped, unless the
+ * peer had sent its last byte before: then all of that is handed over first, because a server that
+ * answers early and goes away has answered.
  */
 
 struct chan_stream *chan_stream_new(struct chan *c, int32_t id)
@@ -181,7 +182,8 @@ void chan_streams_end(struct chan *c, int error)
 	chan_streams_run(c);
 }
 
-/* --- for the user ----------------------------------------------------------------------------------------- */
+/* --- for the user
+ * ----------------------------------------------------------------------------------------- */
 size_t chan_room(struct chan_stream *s)
 {
 	size_t room = s->closed || s->tx_end ? 0 : ring_room(&s->tx);
@@ -216,8 +218,10 @@ size_t chan_write(struct chan_stream *s, const void *p, size_t n)
 		s->want_write = true;
 	if (take == 0)
 		return 0;
-	if (ring_put(&s->tx, p, take) < 0) { /* no memory: nobody would wake the writer, so the stream ends */
-		if (nghttp2_is_fatal(nghttp2_submit_rst_stream(s->c->h2, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_INTERNAL_ERROR)))
+	if (ring_put(&s->tx, p, take) <
+	    0) { /* no memory: nobody would wake the writer, so the stream ends */
+		if (nghttp2_is_fatal(nghttp2_submit_rst_stream(s->c->h2, NGHTTP2_FLAG_NONE, s->id,
+							       NGHTTP2_INTERNAL_ERROR)))
 			s->c->broken = "out of memory";
 		take = 0;
 	}
@@ -248,7 +252,9 @@ void chan_reset(struct chan_stream *s)
 
 	if (s->dropped)
 		return;
-	if (!s->closed && c->h2 && nghttp2_is_fatal(nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL)))
+	if (!s->closed && c->h2 &&
+	    nghttp2_is_fatal(
+		    nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL)))
 		c->broken = "out of memory";
 	s->dropped = true;
 	chan_kick(c);

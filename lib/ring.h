@@ -7,8 +7,9 @@
 #include "compiler.h"
 
 /*
- * A byte queue with a mandatory cap: bytes go in at one end and out at the other without being moved in between. Nothing
- * is allocated before the first byte; the memory grows by doubling and stays until ring_done.
+ * A byte queue with a mandatory cap: bytes go in at one end and out at the other without being
+ * moved in between. Nothing is allocated before the first byte; the memory grows by doubling and
+ * stays until ring_done.
  */
 struct ring {
 	char *p;     /* owned */
@@ -29,7 +30,8 @@ static inline size_t ring_room(const struct ring *r)
 /* Queues all N bytes: 0, -ENOSPC when they do not fit, -ENOMEM. On failure R is as it was. */
 int ring_put(struct ring *r, const void *p, size_t n) MUST_CHECK;
 
-/* The oldest bytes that lie in one piece: their number, 0 when empty. *RET is valid until the next ring_put. */
+/* The oldest bytes that lie in one piece: their number, 0 when empty. *RET is valid until the next
+ * ring_put. */
 size_t ring_peek(const struct ring *r, const char **ret) MUST_CHECK;
 
 void ring_drop(struct ring *r, size_t n); /* the N oldest, all when N > len */

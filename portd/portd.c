@@ -15,10 +15,10 @@
 #include "../lib/log.h"
 
 /*
- * A connection: CONNECT arrives -> connect(2) to 127.0.0.1, and when that is refused to ::1, since a
- * service may listen on IPv6 only -> accepted, and a bridge carries the bytes -> ended.
- * There are at most CHAN_STREAMS_MAX of them, which the channel sees to. Time is not limited:
- * an idle terminal may stay for days. Only connecting is, for a full backlog would otherwise hang.
+ * A connection: CONNECT arrives -> connect(2) to 127.0.0.1, and when that is refused to ::1, since
+ * a service may listen on IPv6 only -> accepted, and a bridge carries the bytes -> ended. There are
+ * at most CHAN_STREAMS_MAX of them, which the channel sees to. Time is not limited: an idle
+ * terminal may stay for days. Only connecting is, for a full backlog would otherwise hang.
  */
 
 #define CONNECT_NS 10000000000LL

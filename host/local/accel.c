@@ -35,8 +35,9 @@ static int make_key(const char *qemu, const char *kernel, struct buf *b)
 
 		if (stat(files[i], &st) < 0)
 			return -errno;
-		r = buf_addf(b, "%s%s|%lld|%lld.%09ld", i ? " " : "", files[i], (long long)st.st_size,
-			     (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+		r = buf_addf(b, "%s%s|%lld|%lld.%09ld", i ? " " : "", files[i],
+			     (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+			     st.st_mtim.tv_nsec);
 	}
 	return r;
 }
@@ -99,6 +100,7 @@ void accel_remember(const char *qemu, const char *kernel, enum accel verdict)
 	if (!j)
 		return;
 	cJSON_DeleteItemFromObjectCaseSensitive(j, key.p);
-	if (jsn_add_str(j, key.p, verdict == ACCEL_TCG ? "tcg" : "kvm") && pretty_json(j, &text) == 0)
+	if (jsn_add_str(j, key.p, verdict == ACCEL_TCG ? "tcg" : "kvm") &&
+	    pretty_json(j, &text) == 0)
 		ignore_result(fd_replace_file(path, text.p, text.len, 0600));
 }

@@ -5,9 +5,10 @@
 #include "lib/compiler.h"
 
 /*
- * KVM or emulation. That /dev/kvm can be opened does not mean that a guest runs: QEMU may abort, or the kernel may stand
- * still. So the first boot under KVM is the test, with a deadline, and its outcome is remembered in local/accel.json under
- * the QEMU binary and the kernel, each with size and time of change.
+ * KVM or emulation. That /dev/kvm can be opened does not mean that a guest runs: QEMU may abort, or
+ * the kernel may stand still. So the first boot under KVM is the test, with a deadline, and its
+ * outcome is remembered in local/accel.json under the QEMU binary and the kernel, each with size
+ * and time of change.
  */
 enum accel { ACCEL_TCG, ACCEL_KVM, ACCEL_KVM_UNPROVEN };
 

@@ -16,8 +16,8 @@
 #include "lib/str.h"
 
 /*
- * The local backend as commands see it. State comes from the folders and their locks, never from QEMU; operations go to the
- * supervisor's ctl.sock; connections to its link.sock.
+ * The local backend as commands see it. State comes from the folders and their locks, never from
+ * QEMU; operations go to the supervisor's ctl.sock; connections to its link.sock.
  */
 
 #define SUSPEND_NS   30000000000LL
@@ -37,10 +37,12 @@ static int local_suspend(const char *id, struct err *e)
 	if (i.state == SANDBOX_TERMINATED)
 		return err_set(e, ERR_CONFLICT, 0, "the sandbox is not running");
 	r = vmdir_open(id, &dirfd, e);
-	return r < 0 ? r : client_ask(dirfd, "{\"op\":\"suspend\"}", loop_now() + SUSPEND_NS, NULL, e);
+	return r < 0 ? r
+		     : client_ask(dirfd, "{\"op\":\"suspend\"}", loop_now() + SUSPEND_NS, NULL, e);
 }
 
-static int local_resume(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e)
+static int local_resume(const char *id, const struct progress *p, int64_t deadline_ns,
+			struct err *e)
 {
 	AUTO_FD dirfd = -1;
 	int r = vmdir_open(id, &dirfd, e);
@@ -61,7 +63,8 @@ static int local_power_off(const char *id, int64_t grace_ns, struct err *e)
 
 	if (r < 0 || !vmdir_is_locked(dirfd))
 		return r;
-	(void)snprintf(request, sizeof(request), "{\"op\":\"power_off\",\"grace_ms\":%lld}", (long long)(grace_ns / 1000000));
+	(void)snprintf(request, sizeof(request), "{\"op\":\"power_off\",\"grace_ms\":%lld}",
+		       (long long)(grace_ns / 1000000));
 	r = client_ask(dirfd, request, deadline, NULL, e);
 	if (r < 0 && vmdir_is_locked(dirfd))
 		return r;
@@ -85,10 +88,13 @@ static int local_remove(const char *id, struct err *e)
 		if (client_wait_unlocked(dirfd, deadline) < 0) {
 			if (e)
 				*e = ignored;
-			return r < 0 ? r : err_set(e, ERR_TIMEOUT, ETIMEDOUT, "the sandbox's supervisor does not end");
+			return r < 0 ? r
+				     : err_set(e, ERR_TIMEOUT, ETIMEDOUT,
+					       "the sandbox's supervisor does not end");
 		}
 	}
-	return vmdir_remove(id, e); /* what is left of it when its supervisor was killed, or had ended before */
+	return vmdir_remove(
+		id, e); /* what is left of it when its supervisor was killed, or had ended before */
 }
 
 struct each {
@@ -107,7 +113,8 @@ static int each_one(void *arg, const char *id)
 	if (e.code == ERR_NOT_FOUND) /* removed while we look */
 		return 0;
 	i = (struct sandbox_info){ .state = SANDBOX_UNKNOWN };
-	if (str_format(i.id, sizeof(i.id), "%s", id) < 0 || str_format(i.reason, sizeof(i.reason), "%.250s", e.msg) < 0)
+	if (str_format(i.id, sizeof(i.id), "%s", id) < 0 ||
+	    str_format(i.reason, sizeof(i.reason), "%.250s", e.msg) < 0)
 		return 0;
 	return each->fn(each->arg, &i);
 }
@@ -146,11 +153,12 @@ static int local_inspect(const char *id, char **ret_json, struct err *e)
 		r = vmdir_open(id, &dirfd, e);
 	if (r < 0)
 		return r;
-	if (read_object(dirfd, "vm.json", &part) == 0 && !cJSON_AddItemToObject(doc, "config", part))
+	if (read_object(dirfd, "vm.json", &part) == 0 &&
+	    !cJSON_AddItemToObject(doc, "config", part))
 		cJSON_Delete(part);
 	part = NULL;
-	if (!doc || !jsn_add_str(doc, "state", sandbox_state_name(i.state)) || !jsn_add_str(doc, "accel", i.accel) ||
-	    !jsn_add_str(doc, "reason", i.reason))
+	if (!doc || !jsn_add_str(doc, "state", sandbox_state_name(i.state)) ||
+	    !jsn_add_str(doc, "accel", i.accel) || !jsn_add_str(doc, "reason", i.reason))
 		return err_set(e, ERR_INTERNAL, ENOMEM, "inspect");
 	if (i.state != SANDBOX_TERMINATED &&
 	    client_ask(dirfd, "{\"op\":\"info\"}", loop_now() + 2000000000, &part, NULL) == 0 &&
@@ -170,7 +178,8 @@ static int not_running(const char *id, struct err *e)
 	if (r < 0)
 		return r;
 	if (i.state == SANDBOX_TERMINATED)
-		return err_set(e, ERR_UNAVAILABLE, ENOTCONN, "the sandbox has ended%s%s: `asb start` runs it again",
+		return err_set(e, ERR_UNAVAILABLE, ENOTCONN,
+			       "the sandbox has ended%s%s: `asb start` runs it again",
 			       i.reason[0] ? ": " : "", i.reason);
 	return err_set(e, ERR_UNAVAILABLE, ENOTCONN, "the sandbox is still starting");
 }
@@ -190,7 +199,8 @@ static int check_answer(const char *s, struct err *e)
 	return -ECONNREFUSED;
 }
 
-static int local_connect(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd, struct err *e)
+static int local_connect(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd,
+			 struct err *e)
 {
 	AUTO_FD dirfd = -1;
 	AUTO_FD fd = -1;
@@ -208,7 +218,8 @@ static int local_connect(const char *id, uint16_t port, int64_t deadline_ns, int
 		return not_running(id, e);
 	r = client_read_line(fd, &b, deadline_ns, NULL);
 	if (r == -ETIMEDOUT)
-		return err_set(e, ERR_TIMEOUT, ETIMEDOUT, "connecting to port %u in the sandbox", port);
+		return err_set(e, ERR_TIMEOUT, ETIMEDOUT, "connecting to port %u in the sandbox",
+			       port);
 	if (r < 0)
 		return not_running(id, e);
 	r = check_answer(b.p ? b.p : "", e);

@@ -74,12 +74,13 @@ int boot_fail(const struct boot *b, const char *what, enum err_code code, struct
 	const char *last = b->console[0] ? b->console : b->part_len ? b->part : "";
 
 	if (b->error[0])
-		(void)err_set(e, code, 0, "the guest failed at %s%s%s", b->error, b->why[0] ? ": " : "", b->why);
+		(void)err_set(e, code, 0, "the guest failed at %s%s%s", b->error,
+			      b->why[0] ? ": " : "", b->why);
 	else if (b->panic[0])
 		(void)err_set(e, code, 0, "the guest kernel panicked: %s", b->panic);
 	else if (b->stage[0])
-		(void)err_set(e, code, 0, "%s; the guest had come as far as '%s'%s%s", what, b->stage,
-			      last[0] ? ", its last words were: " : "", last);
+		(void)err_set(e, code, 0, "%s; the guest had come as far as '%s'%s%s", what,
+			      b->stage, last[0] ? ", its last words were: " : "", last);
 	else
 		(void)err_set(e, code, 0, "%s before the guest's init had started%s%s", what,
 			      last[0] ? "; its last words were: " : "", last);

@@ -13,11 +13,16 @@ struct caplog {
 	off_t size, cap;
 };
 
-#define CAPLOG_INIT { .fd = -1 }
+#define CAPLOG_INIT      \
+	{                \
+		.fd = -1 \
+	}
 
-/* Opens NAME in DIRFD for appending, mode 0600. 0 or negative errno (L then loses what it is given). */
+/* Opens NAME in DIRFD for appending, mode 0600. 0 or negative errno (L then loses what it is
+ * given). */
 int caplog_open(struct caplog *l, int dirfd, const char *name, off_t cap) MUST_CHECK;
 void caplog_close(struct caplog *l);
-void caplog_write(struct caplog *l, const char *p, size_t n); /* a full disk loses bytes, nothing else */
+void caplog_write(struct caplog *l, const char *p,
+		  size_t n); /* a full disk loses bytes, nothing else */
 
 #endif

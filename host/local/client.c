@@ -53,7 +53,8 @@ static int wait_readable(int fd, int64_t deadline_ns, const volatile sig_atomic_
 }
 
 /* Peeks, so that what follows the line stays in the socket. */
-int client_read_line(int fd, struct buf *b, int64_t deadline_ns, const volatile sig_atomic_t *cancel)
+int client_read_line(int fd, struct buf *b, int64_t deadline_ns,
+		     const volatile sig_atomic_t *cancel)
 {
 	char p[512];
 
@@ -109,7 +110,8 @@ static int read_answer(int fd, int64_t deadline_ns, cJSON **ret, struct err *e)
 	buf_init(&b, ANSWER_MAX);
 	r = client_read_line(fd, &b, deadline_ns, NULL);
 	if (r == -ETIMEDOUT)
-		return err_set(e, ERR_TIMEOUT, ETIMEDOUT, "the sandbox's supervisor does not answer");
+		return err_set(e, ERR_TIMEOUT, ETIMEDOUT,
+			       "the sandbox's supervisor does not answer");
 	if (r < 0)
 		return gone(e);
 	j = jsn_parse(b.p ? b.p : "", b.len, NULL);

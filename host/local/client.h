@@ -11,23 +11,29 @@
 #include "lib/err.h"
 #include "lib/jsn.h"
 
-/* Blocking talk with a supervisor, for the command line. Every wait has a deadline (loop_now() time). */
+/* Blocking talk with a supervisor, for the command line. Every wait has a deadline (loop_now()
+ * time). */
 
-/* Connects to the socket NAME in the folder DIRFD, however long its path is. CLOEXEC, blocking. 0 or negative errno
+/* Connects to the socket NAME in the folder DIRFD, however long its path is. CLOEXEC, blocking. 0
+ * or negative errno
  * (-ENOENT, -ECONNREFUSED: nobody is there). */
 int client_dial(int dirfd, const char *name, int *ret_fd) MUST_CHECK;
 
 /*
- * Reads a line into B (cleared first; without the newline), no byte more. 0, -ETIMEDOUT, -EPIPE at the end of the
- * connection, -EMSGSIZE over B's cap, -EINTR when *CANCEL (may be NULL) is set, which is looked at every 200 ms.
+ * Reads a line into B (cleared first; without the newline), no byte more. 0, -ETIMEDOUT, -EPIPE at
+ * the end of the connection, -EMSGSIZE over B's cap, -EINTR when *CANCEL (may be NULL) is set,
+ * which is looked at every 200 ms.
  */
-int client_read_line(int fd, struct buf *b, int64_t deadline_ns, const volatile sig_atomic_t *cancel) MUST_CHECK;
+int client_read_line(int fd, struct buf *b, int64_t deadline_ns,
+		     const volatile sig_atomic_t *cancel) MUST_CHECK;
 
 /*
- * One operation on ctl.sock: REQUEST is a JSON object. 0, or what the supervisor said as error. -ENOTCONN + ERR_UNAVAILABLE when no
- * supervisor is there, or it ended before it answered. RET (may be NULL): the answer, owned by the caller.
+ * One operation on ctl.sock: REQUEST is a JSON object. 0, or what the supervisor said as error.
+ * -ENOTCONN + ERR_UNAVAILABLE when no supervisor is there, or it ended before it answered. RET (may
+ * be NULL): the answer, owned by the caller.
  */
-int client_ask(int dirfd, const char *request, int64_t deadline_ns, cJSON **ret, struct err *e) MUST_CHECK;
+int client_ask(int dirfd, const char *request, int64_t deadline_ns, cJSON **ret, struct err *e)
+	MUST_CHECK;
 
 /* Waits until nobody holds the lock of the folder. 0 or -ETIMEDOUT. */
 int client_wait_unlocked(int dirfd, int64_t deadline_ns) MUST_CHECK;

@@ -11,21 +11,21 @@
 #include "lib/sock.h"
 
 /*
- * ctl.sock: one JSON line in, one JSON line out. Only the VM's owner can connect (the folder is 0700). A client that goes away
- * before its answer does not stop what it asked for.
+ * ctl.sock: one JSON line in, one JSON line out. Only the VM's owner can connect (the folder is
+ * 0700). A client that goes away before its answer does not stop what it asked for.
  */
 
-#define CTL_MAX	    32
-#define CTL_LINE    4096
-#define ASK_NS	    10000000000LL
-#define GRACE_MAX   600000 /* ms */
+#define CTL_MAX	  32
+#define CTL_LINE  4096
+#define ASK_NS	  10000000000LL
+#define GRACE_MAX 600000 /* ms */
 
 struct client {
 	struct vm *vm;
 	struct client *next, **pprev;
 	struct line_peer peer;
-	bool asked;   /* an operation has it as its argument */
-	bool orphan;  /* asked, and gone before the answer */
+	bool asked;  /* an operation has it as its argument */
+	bool orphan; /* asked, and gone before the answer */
 };
 
 struct ctl {
@@ -49,7 +49,8 @@ static void reply(struct client *c, cJSON *j)
 	char *text = j ? cJSON_PrintUnformatted(j) : NULL;
 
 	if (text)
-		ignore_result(line_send(&c->peer, text)); /* a client that has gone is told by closed() */
+		ignore_result(
+			line_send(&c->peer, text)); /* a client that has gone is told by closed() */
 	free(text);
 }
 
@@ -59,7 +60,8 @@ static void reply_err(struct client *c, const struct err *e)
 	const bool ok = e->code == ERR_NONE;
 
 	if (j && jsn_add_bool(j, "ok", ok) &&
-	    (ok || (jsn_add_str(j, "code", err_code_name(e->code)) && jsn_add_text(j, "message", e->msg, strlen(e->msg)))))
+	    (ok || (jsn_add_str(j, "code", err_code_name(e->code)) &&
+		    jsn_add_text(j, "message", e->msg, strlen(e->msg)))))
 		reply(c, j);
 }
 
@@ -79,10 +81,12 @@ static void reply_info(struct client *c)
 	const struct vm *vm = c->vm;
 	AUTO_JSN *j = cJSON_CreateObject();
 
-	if (j && jsn_add_bool(j, "ok", true) && jsn_add_str(j, "state", sandbox_state_name(vm->status.state)) &&
+	if (j && jsn_add_bool(j, "ok", true) &&
+	    jsn_add_str(j, "state", sandbox_state_name(vm->status.state)) &&
 	    jsn_add_str(j, "accel", vm->status.accel) && jsn_add_str(j, "stage", vm->boot.stage) &&
 	    jsn_add_str(j, "qemu", vm->qemu) && jsn_add_i64(j, "qemu_pid", vm->qemu_child.pid) &&
-	    jsn_add_i64(j, "supervisor_pid", getpid()) && jsn_add_bool(j, "channel", vm->chan && chan_is_up(vm->chan)))
+	    jsn_add_i64(j, "supervisor_pid", getpid()) &&
+	    jsn_add_bool(j, "channel", vm->chan && chan_is_up(vm->chan)))
 		reply(c, j);
 }
 

@@ -15,11 +15,12 @@
 #include "lib/fd.h"
 #include "lib/str.h"
 
-/* What a local sandbox needs, looked at without starting one. Whether KVM really runs a guest only a boot can tell: the verdict
- * of the last one is reported. */
+/* What a local sandbox needs, looked at without starting one. Whether KVM really runs a guest only
+ * a boot can tell: the verdict of the last one is reported. */
 
 #define DISK_LEAST_MIB 512
-#define EMULATION_FAST 10000000 /* QEMU 10: fork and exec are several times faster under emulation */
+#define EMULATION_FAST \
+	10000000 /* QEMU 10: fork and exec are several times faster under emulation */
 
 struct report {
 	local_doctor_fn *fn;
@@ -44,10 +45,12 @@ static bool check_qemu(struct report *r, char path[LOCAL_PATH_MAX], uint32_t *re
 		say(r, "qemu", "fail", e.msg);
 		return false;
 	}
-	(void)snprintf(text, sizeof(text), "%.400s, version %u.%u.%u", path, *ret_version / 1000000, *ret_version / 1000 % 1000,
-		       *ret_version % 1000);
+	(void)snprintf(text, sizeof(text), "%.400s, version %u.%u.%u", path, *ret_version / 1000000,
+		       *ret_version / 1000 % 1000, *ret_version % 1000);
 	if (*ret_version < QEMU_VERSION_LEAST) {
-		(void)snprintf(text, sizeof(text), "%.400s is older than 7.2: install a newer one, or set ASB_QEMU", path);
+		(void)snprintf(text, sizeof(text),
+			       "%.400s is older than 7.2: install a newer one, or set ASB_QEMU",
+			       path);
 		say(r, "qemu", "fail", text);
 		return false;
 	}
@@ -61,11 +64,14 @@ static void check_kvm(struct report *r, const char *qemu, const char *kernel, ui
 	char text[320];
 
 	if (fd < 0) {
-		(void)snprintf(text, sizeof(text), "/dev/kvm: %s; sandboxes run under emulation, which is slower and which "
-						   "QEMU's authors do not call a security boundary%s",
-			       strerror(errno), version && version < EMULATION_FAST
-							? " (QEMU 10 or later starts programs several times faster there)"
-							: "");
+		(void)snprintf(
+			text, sizeof(text),
+			"/dev/kvm: %s; sandboxes run under emulation, which is slower and which "
+			"QEMU's authors do not call a security boundary%s",
+			strerror(errno),
+			version && version < EMULATION_FAST
+				? " (QEMU 10 or later starts programs several times faster there)"
+				: "");
 		say(r, "kvm", "warn", text);
 		return;
 	}
@@ -74,11 +80,13 @@ static void check_kvm(struct report *r, const char *qemu, const char *kernel, ui
 		say(r, "kvm", "ok", "it has run a guest with this QEMU and this kernel");
 		break;
 	case ACCEL_KVM_UNPROVEN:
-		say(r, "kvm", "ok", "/dev/kvm can be opened; the first sandbox finds out whether it runs a guest");
+		say(r, "kvm", "ok",
+		    "/dev/kvm can be opened; the first sandbox finds out whether it runs a guest");
 		break;
 	case ACCEL_TCG:
-		say(r, "kvm", "warn", "/dev/kvm can be opened, but no guest has come up with it: sandboxes run under emulation "
-				      "(local/accel.json holds the verdict; remove it to try again)");
+		say(r, "kvm", "warn",
+		    "/dev/kvm can be opened, but no guest has come up with it: sandboxes run under emulation "
+		    "(local/accel.json holds the verdict; remove it to try again)");
 		break;
 	}
 }

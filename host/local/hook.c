@@ -12,9 +12,9 @@
 #include "lib/str.h"
 
 /*
- * POSTs to asb-hooks: libcurl's multi interface in our loop. The "connection" that libcurl is given is one end of a socket
- * pair; the other end is adopted by link.c like any client's. One hook at a time, a new connection for each, so there is
- * one socket to watch and nothing to pool.
+ * POSTs to asb-hooks: libcurl's multi interface in our loop. The "connection" that libcurl is given
+ * is one end of a socket pair; the other end is adopted by link.c like any client's. One hook at a
+ * time, a new connection for each, so there is one socket to watch and nothing to pool.
  */
 
 #define ANSWER_MAX 4096
@@ -98,7 +98,8 @@ static void act(struct hook *h, curl_socket_t fd, int bits)
 
 static void on_socket(struct loop_watch *w, uint32_t events)
 {
-	int bits = (events & (EPOLLIN | EPOLLHUP) ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+	int bits = (events & (EPOLLIN | EPOLLHUP) ? CURL_CSELECT_IN : 0) |
+		   (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
 		   (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
 
 	act(w->arg, w->fd, bits);
@@ -109,11 +110,13 @@ static void on_timer(struct loop_timer *t)
 	act(t->arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
-/* --- what libcurl calls ----------------------------------------------------------------------------------- */
+/* --- what libcurl calls
+ * ----------------------------------------------------------------------------------- */
 static int curl_watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 {
 	struct hook *h = arg;
-	uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0U) | (what & CURL_POLL_OUT ? EPOLLOUT : 0U);
+	uint32_t events =
+		(what & CURL_POLL_IN ? EPOLLIN : 0U) | (what & CURL_POLL_OUT ? EPOLLOUT : 0U);
 
 	(void)easy;
 	(void)unused;
@@ -176,7 +179,8 @@ static size_t curl_answer(char *p, size_t size, size_t n, void *arg)
 	return n;
 }
 
-/* --- for life.c ------------------------------------------------------------------------------------------- */
+/* --- for life.c
+ * ------------------------------------------------------------------------------------------- */
 static bool set_options(struct hook *h, const char *path, int64_t limit_ns)
 {
 	CURL *c = h->easy;
@@ -190,7 +194,8 @@ static bool set_options(struct hook *h, const char *path, int64_t limit_ns)
 	       curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_FORBID_REUSE, 1L) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(limit_ns / 1000000) + 1) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(limit_ns / 1000000) + 1) ==
+		       CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_POSTFIELDS, h->body) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, curl_open) == CURLE_OK &&
@@ -237,7 +242,8 @@ int hook_start(struct vm *vm)
 		return -ENOMEM;
 	h->multi = curl_multi_init();
 	h->headers = curl_slist_append(NULL, "Content-Type: application/json");
-	if (!h->multi || !h->headers || curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, curl_watch) != CURLM_OK ||
+	if (!h->multi || !h->headers ||
+	    curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, curl_watch) != CURLM_OK ||
 	    curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) != CURLM_OK ||
 	    curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, curl_arm) != CURLM_OK ||
 	    curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h) != CURLM_OK)

@@ -14,11 +14,13 @@
 #include "lib/str.h"
 
 /*
- * The phases of a VM. BOOTING: QEMU answers, the guest's init reports `ready`, the run hook is posted, and then it is RUNNING.
- * Operations (suspend, resume, power off, remove) come one at a time. `vm->timer` is the deadline of whatever is under
- * way, so nothing waits for the guest or for QEMU without one.
+ * The phases of a VM. BOOTING: QEMU answers, the guest's init reports `ready`, the run hook is
+ * posted, and then it is RUNNING. Operations (suspend, resume, power off, remove) come one at a
+ * time. `vm->timer` is the deadline of whatever is under way, so nothing waits for the guest or for
+ * QEMU without one.
  *
- * The first boot under KVM is a test: when no line of init has come in PROBE_NS, or QEMU has died, it begins anew under emulation.
+ * The first boot under KVM is a test: when no line of init has come in PROBE_NS, or QEMU has died,
+ * it begins anew under emulation.
  */
 
 #define RUN_NS	     60000000000LL
@@ -42,7 +44,8 @@ static void arm(struct vm *vm, int64_t ns)
 	loop_arm(&vm->loop, &vm->timer, ns);
 }
 
-/* --- operations ------------------------------------------------------------------------------------------- */
+/* --- operations
+ * ------------------------------------------------------------------------------------------- */
 static void answer_err(struct vm *vm, const struct err *e)
 {
 	vm_answer_fn *fn = vm->op_answer;
@@ -78,15 +81,18 @@ static bool begin(struct vm *vm, vm_answer_fn *answer, void *arg)
 		return true;
 	}
 	(void)err_set(&e, ERR_CONFLICT, 0, "%s",
-		      vm->phase == VM_BOOTING	  ? "the sandbox is still starting"
+		      vm->phase == VM_BOOTING	 ? "the sandbox is still starting"
 		      : vm->phase >= VM_STOPPING ? "the sandbox is being stopped"
-						  : "another operation is under way");
+						 : "another operation is under way");
 	answer(arg, &e);
 	return false;
 }
 
-/* --- hooks ------------------------------------------------------------------------------------------------ */
-/* What only the host can give: entropy, because a restored guest has none of its own, and the time. */
+/* --- hooks
+ * ------------------------------------------------------------------------------------------------
+ */
+/* What only the host can give: entropy, because a restored guest has none of its own, and the time.
+ */
 static cJSON *payload(const struct vm *vm, bool run)
 {
 	cJSON *j = cJSON_CreateObject(), *env = NULL;
@@ -144,7 +150,9 @@ static void post(struct vm *vm, const char *hook, int64_t limit_ns, hook_done_fn
 		fn(vm, r, strerror(-r));
 }
 
-/* --- boot ------------------------------------------------------------------------------------------------- */
+/* --- boot
+ * -------------------------------------------------------------------------------------------------
+ */
 static void fail_start(struct vm *vm, const struct err *e)
 {
 	char reason[256];
@@ -230,9 +238,11 @@ static void on_run_done(struct vm *vm, int status, const char *text)
 		return;
 	}
 	if (status < 0)
-		(void)err_set(&e, ERR_UNAVAILABLE, 0, "the guest is up, but its run hook failed: %s", text);
+		(void)err_set(&e, ERR_UNAVAILABLE, 0,
+			      "the guest is up, but its run hook failed: %s", text);
 	else
-		(void)err_set(&e, ERR_UNAVAILABLE, 0, "the guest's run hook answered HTTP %d: %s", status, text);
+		(void)err_set(&e, ERR_UNAVAILABLE, 0, "the guest's run hook answered HTTP %d: %s",
+			      status, text);
 	fail_start(vm, &e);
 }
 
@@ -265,7 +275,8 @@ void life_channel_up(struct vm *vm)
 	link_channel_up(vm);
 }
 
-/* --- suspend and resume ------------------------------------------------------------------------------------- */
+/* --- suspend and resume
+ * ------------------------------------------------------------------------------------- */
 static void on_stopped(void *arg, const cJSON *ret, const char *why)
 {
 	struct vm *vm = arg;
@@ -317,7 +328,8 @@ static void on_resume_hook(struct vm *vm, int status, const char *text)
 	vm->phase = VM_RUNNING;
 	vm_set_status(vm, SANDBOX_RUNNING, "");
 	link_channel_up(vm);
-	if (status < 200 || status > 299) /* it runs: that its identity was not renewed is worth a line, not its life */
+	if (status < 200 || status > 299) /* it runs: that its identity was not renewed is worth a
+					     line, not its life */
 		log_warn("resume hook: %d %s", status, text);
 	answer_ok(vm);
 }
@@ -353,7 +365,8 @@ void life_resume(struct vm *vm, vm_answer_fn *answer, void *arg)
 		on_continued(vm, NULL, "its monitor is closed");
 }
 
-/* --- the end ---------------------------------------------------------------------------------------------- */
+/* --- the end
+ * ---------------------------------------------------------------------------------------------- */
 static void quit_qemu(struct vm *vm)
 {
 	vm->quit_sent = true;
@@ -387,7 +400,8 @@ static void on_terminate_hook(struct vm *vm, int status, const char *text)
 		life_finish(vm, true, "");
 		return;
 	}
-	r = str_format(path, sizeof(path), "/asb/v1/power-off?grace_ms=%lld", (long long)(vm->grace_ns / 1000000));
+	r = str_format(path, sizeof(path), "/asb/v1/power-off?grace_ms=%lld",
+		       (long long)(vm->grace_ns / 1000000));
 	if (r == 0)
 		r = hook_post(vm, path, "", ASK_OFF_NS, on_off_taken);
 	if (r < 0)
@@ -501,7 +515,8 @@ void life_qemu_exited(struct vm *vm)
 	case VM_SUSPENDED:
 	case VM_RESUMING:
 		if (vm->boot.panic[0])
-			(void)snprintf(how, sizeof(how), "the guest kernel panicked: %s", vm->boot.panic);
+			(void)snprintf(how, sizeof(how), "the guest kernel panicked: %s",
+				       vm->boot.panic);
 		log_warn("%s", how);
 		if (vm->op_answer)
 			answer_fail(vm, ERR_UNAVAILABLE, how);

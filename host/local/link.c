@@ -15,18 +15,18 @@
 #include "lib/str.h"
 
 /*
- * link.sock: "CONNECT <port>\n", answered by "OK\n" or "ERR <code>: <message>\n" (code: err_code_name), then bytes: the
- * convention of Firecracker's vsock socket.
+ * link.sock: "CONNECT <port>\n", answered by "OK\n" or "ERR <code>: <message>\n" (code:
+ * err_code_name), then bytes: the convention of Firecracker's vsock socket.
  *
- * A connection goes: asking (its line is peeked at, so that bytes behind it stay in the socket) -> waiting for the
- * channel (asb-portd may be restarting) -> opening the stream -> bridged.
+ * A connection goes: asking (its line is peeked at, so that bytes behind it stay in the socket) ->
+ * waiting for the channel (asb-portd may be restarting) -> opening the stream -> bridged.
  */
 
-#define LINK_MAX    CHAN_STREAMS_MAX
-#define LINE_MAX_   16		   /* "CONNECT 65535\n" */
-#define ASK_NS	    10000000000LL  /* to say what is wanted */
-#define CHANNEL_NS  5000000000LL   /* for the channel to come up */
-#define OPEN_NS	    20000000000LL  /* for the guest to answer; asb-portd gives up after 10 s */
+#define LINK_MAX   CHAN_STREAMS_MAX
+#define LINE_MAX_  16		 /* "CONNECT 65535\n" */
+#define ASK_NS	   10000000000LL /* to say what is wanted */
+#define CHANNEL_NS 5000000000LL	 /* for the channel to come up */
+#define OPEN_NS	   20000000000LL /* for the guest to answer; asb-portd gives up after 10 s */
 
 enum conn_state { ASKING, WAITING, OPENING, BRIDGED };
 
@@ -69,14 +69,16 @@ static void refuse(struct conn *c, enum err_code code, const char *message)
 {
 	char line[200];
 
-	if (!c->silent && str_format(line, sizeof(line), "ERR %s: %s\n", err_code_name(code), message) == 0 &&
+	if (!c->silent &&
+	    str_format(line, sizeof(line), "ERR %s: %s\n", err_code_name(code), message) == 0 &&
 	    send(c->fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 		/* gone already */
 	}
 	conn_free(c);
 }
 
-/* --- the stream ------------------------------------------------------------------------------------------- */
+/* --- the stream
+ * ------------------------------------------------------------------------------------------- */
 static void on_ended(struct bridge *b, int error)
 {
 	(void)error;
@@ -126,9 +128,11 @@ static void on_closed(void *arg, int error)
 	}
 	c->stream = NULL;
 	if (error == -ECONNREFUSED)
-		(void)snprintf(text, sizeof(text), "nothing listens on port %u in the sandbox", c->port);
+		(void)snprintf(text, sizeof(text), "nothing listens on port %u in the sandbox",
+			       c->port);
 	else
-		(void)snprintf(text, sizeof(text), "port %u in the sandbox: %s", c->port, strerror(-error));
+		(void)snprintf(text, sizeof(text), "port %u in the sandbox: %s", c->port,
+			       strerror(-error));
 	refuse(c, ERR_UNAVAILABLE, text);
 }
 
@@ -141,9 +145,10 @@ static void go(struct conn *c)
 	int r;
 
 	if (vm->phase != VM_RUNNING && !c->silent) {
-		refuse(c, ERR_UNAVAILABLE, vm->phase == VM_SUSPENDED || vm->phase == VM_SUSPENDING
-						   ? "the sandbox is suspended"
-						   : "the sandbox is not running");
+		refuse(c, ERR_UNAVAILABLE,
+		       vm->phase == VM_SUSPENDED || vm->phase == VM_SUSPENDING
+			       ? "the sandbox is suspended"
+			       : "the sandbox is not running");
 		return;
 	}
 	r = vm->chan ? chan_connect(vm->chan, c->port, &stream_ops, c, &c->stream) : -ENOTCONN;
@@ -159,8 +164,10 @@ static void go(struct conn *c)
 	}
 }
 
-/* --- the socket ------------------------------------------------------------------------------------------- */
-/* The port that the line asks for: 0 when it is not whole yet, -EINVAL. Takes the line out of the socket. */
+/* --- the socket
+ * ------------------------------------------------------------------------------------------- */
+/* The port that the line asks for: 0 when it is not whole yet, -EINVAL. Takes the line out of the
+ * socket. */
 static int read_request(int fd)
 {
 	char line[LINE_MAX_ + 1];

@@ -6,8 +6,8 @@
 
 #define LOCAL_PATH_MAX 2048 /* of every path that the local backend makes */
 
-/* `asb __supervise FOLDER …`: argv[0] is "__supervise". Returns the exit code. Started by the backend
- * only; its arguments are an affair between the two (host/local/spawn.c). */
+/* `asb __supervise FOLDER …`: argv[0] is "__supervise". Returns the exit code. Started by the
+ * backend only; its arguments are an affair between the two (host/local/spawn.c). */
 int local_supervise_main(int argc, char **argv);
 
 /* STATUS: "ok", "warn", "fail". Non-zero stops. */

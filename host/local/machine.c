@@ -22,10 +22,12 @@
 #include "lib/str.h"
 
 /*
- * QEMU as a child: dies with us, without capabilities or new privileges, in the VM's folder, with one inherited socket for each
- * of QMP, console, channel and boot port. What comes out of any of them is the guest's word at best.
+ * QEMU as a child: dies with us, without capabilities or new privileges, in the VM's folder, with
+ * one inherited socket for each of QMP, console, channel and boot port. What comes out of any of
+ * them is the guest's word at best.
  *
- * When it exits, its last words may still be in the sockets; the loop gets a moment to read them before life.c is told.
+ * When it exits, its last words may still be in the sockets; the loop gets a moment to read them
+ * before life.c is told.
  */
 
 #define BOOT_LINE_MAX 4096
@@ -52,7 +54,8 @@ static int confine(void *arg)
 	return setrlimit(RLIMIT_CORE, &none) < 0 ? -errno : 0;
 }
 
-/* --- what comes out of it ----------------------------------------------------------------------------------- */
+/* --- what comes out of it
+ * ----------------------------------------------------------------------------------- */
 static void seen(struct vm *vm)
 {
 	if (vm->guest_seen)
@@ -177,14 +180,18 @@ void machine_how_ended(const struct vm *vm, char *out, size_t size)
 	const char *said = vm->stderr_line[0] ? ": " : "";
 
 	if (WIFSIGNALED(st))
-		(void)snprintf(out, size, "QEMU was killed by signal %d%s%s", WTERMSIG(st), said, vm->stderr_line);
+		(void)snprintf(out, size, "QEMU was killed by signal %d%s%s", WTERMSIG(st), said,
+			       vm->stderr_line);
 	else if (WEXITSTATUS(st) != 0)
-		(void)snprintf(out, size, "QEMU exited with status %d%s%s", WEXITSTATUS(st), said, vm->stderr_line);
+		(void)snprintf(out, size, "QEMU exited with status %d%s%s", WEXITSTATUS(st), said,
+			       vm->stderr_line);
 	else
 		(void)snprintf(out, size, "the machine powered off");
 }
 
-/* --- starting ----------------------------------------------------------------------------------------------- */
+/* --- starting
+ * -----------------------------------------------------------------------------------------------
+ */
 struct pairs {
 	int ours[QEMU_PORT_COUNT], theirs[QEMU_PORT_COUNT];
 	int err[2];
@@ -260,9 +267,11 @@ static int spawn(struct vm *vm, const struct pairs *p, struct err *e)
 		r = err_set(e, ERR_INTERNAL, -r, "QEMU's command line");
 	}
 	qemu_args_done(&args);
-	if (r == 0 && vm->qemu_child.pidfd < 0) { /* Linux before 5.3: nothing would tell us of its end */
+	if (r == 0 &&
+	    vm->qemu_child.pidfd < 0) { /* Linux before 5.3: nothing would tell us of its end */
 		(void)kill(vm->qemu_child.pid, SIGKILL);
-		r = err_set(e, ERR_UNSUPPORTED, ENOSYS, "local sandboxes need pidfd_open, which Linux has since 5.3");
+		r = err_set(e, ERR_UNSUPPORTED, ENOSYS,
+			    "local sandboxes need pidfd_open, which Linux has since 5.3");
 	}
 	return r;
 }
@@ -289,7 +298,8 @@ static int attach(struct vm *vm, struct pairs *p)
 	if (r == 0)
 		r = qmp_open(&vm->qmp, &vm->loop, fd_take(&p->ours[QEMU_PORT_QMP]));
 	if (r == 0)
-		r = line_open(&vm->loop, &vm->boot_port, fd_take(&p->ours[QEMU_PORT_BOOT]), BOOT_LINE_MAX, &boot_ops, vm);
+		r = line_open(&vm->loop, &vm->boot_port, fd_take(&p->ours[QEMU_PORT_BOOT]),
+			      BOOT_LINE_MAX, &boot_ops, vm);
 	if (r == 0)
 		r = chan_start(&vm->loop, CHAN_HOST, vm->channel_fd, &chan_ops, vm, &vm->chan);
 	return r;
@@ -320,7 +330,8 @@ int machine_start(struct vm *vm, struct err *e)
 void machine_kill(struct vm *vm)
 {
 	if (vm->qemu_runs)
-		ignore_result(proc_signal(&vm->qemu_child, SIGKILL)); /* -ESRCH: it is being reaped */
+		ignore_result(
+			proc_signal(&vm->qemu_child, SIGKILL)); /* -ESRCH: it is being reaped */
 }
 
 void machine_close(struct vm *vm)

@@ -12,15 +12,17 @@
 #include "lib/str.h"
 
 /*
- * The machine is `microvm` with a short and fixed list of virtio devices; every one of them can be saved and restored.
+ * The machine is `microvm` with a short and fixed list of virtio devices; every one of them can be
+ * saved and restored.
  *
- * acpi=on,pit=off,pic=off needs `tsc_early_khz` on the kernel's command line under emulation: hardware-reduced ACPI leaves the
- * kernel without a timer to calibrate the TSC against, and it would hang. Emulated RDTSC is the host's. Above one CPU
- * the kernel would then distrust the TSC and fall back to a 10 ms clock, hence `tsc=reliable`. Under KVM the guest has kvmclock.
- * rtc=off would cost two seconds of CMOS polling.
+ * acpi=on,pit=off,pic=off needs `tsc_early_khz` on the kernel's command line under emulation:
+ * hardware-reduced ACPI leaves the kernel without a timer to calibrate the TSC against, and it
+ * would hang. Emulated RDTSC is the host's. Above one CPU the kernel would then distrust the TSC
+ * and fall back to a 10 ms clock, hence `tsc=reliable`. Under KVM the guest has kvmclock. rtc=off
+ * would cost two seconds of CMOS polling.
  *
- * Sockets are inherited as connected descriptors (`-chardev socket,fd=N`), so there is no path that another could open first.
- * QEMU splits its options at commas: those in paths are doubled.
+ * Sockets are inherited as connected descriptors (`-chardev socket,fd=N`), so there is no path that
+ * another could open first. QEMU splits its options at commas: those in paths are doubled.
  */
 
 static void add(struct qemu_args *a, const char *fmt, ...) PRINTF(2, 3);
@@ -54,7 +56,8 @@ static const char *quoted(struct buf *b, const char *path)
 	return b->p ? b->p : "";
 }
 
-static void add_drive(struct qemu_args *a, const char *name, const char *driver, const char *path, bool readonly)
+static void add_drive(struct qemu_args *a, const char *name, const char *driver, const char *path,
+		      bool readonly)
 {
 	AUTO_BUF b;
 	const char *q = quoted(&b, path);
@@ -64,8 +67,9 @@ static void add_drive(struct qemu_args *a, const char *name, const char *driver,
 		return;
 	}
 	add(a, "-blockdev");
-	add(a, "driver=%s,node-name=%s,read-only=%s,discard=unmap,file.driver=file,file.filename=%s", driver, name,
-	    readonly ? "on" : "off", q);
+	add(a,
+	    "driver=%s,node-name=%s,read-only=%s,discard=unmap,file.driver=file,file.filename=%s",
+	    driver, name, readonly ? "on" : "off", q);
 	add(a, "-device");
 	add(a, "virtio-blk-device,drive=%s", name);
 }
@@ -99,14 +103,17 @@ static void add_kernel(struct qemu_args *a, const struct qemu_config *c)
 	char tsc[64] = "";
 
 	if (c->tsc_khz)
-		(void)snprintf(tsc, sizeof(tsc), " tsc_early_khz=%u%s", c->tsc_khz, c->cpus > 1 ? " tsc=reliable" : "");
+		(void)snprintf(tsc, sizeof(tsc), " tsc_early_khz=%u%s", c->tsc_khz,
+			       c->cpus > 1 ? " tsc=reliable" : "");
 	add(a, "-kernel");
 	add(a, "%s", c->kernel);
 	add(a, "-initrd");
 	add(a, "%s", c->initrd);
 	add(a, "-append");
-	add(a, "console=ttyS0 quiet panic=-1 reboot=t%s asb.hostname=%s asb.net=%s asb.time=%lld.%09lld", tsc, c->hostname,
-	    c->net_user ? "user" : "none", (long long)c->time_s, (long long)c->time_ns);
+	add(a,
+	    "console=ttyS0 quiet panic=-1 reboot=t%s asb.hostname=%s asb.net=%s asb.time=%lld.%09lld",
+	    tsc, c->hostname, c->net_user ? "user" : "none", (long long)c->time_s,
+	    (long long)c->time_ns);
 }
 
 int qemu_args(const struct qemu_config *c, struct qemu_args *ret)
@@ -172,7 +179,8 @@ void qemu_hostname(const char *name, char out[64])
 
 	for (; *name && n < HOSTNAME_LEN_MAX; name++) {
 		char c = *name;
-		bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+		bool plain =
+			(c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 
 		if (plain || n > 0) /* none at the beginning */
 			out[n++] = plain ? c : '-';

@@ -10,7 +10,13 @@
 
 /* QEMU's command line. Pure: what runs it is machine.c. */
 
-enum qemu_port { QEMU_PORT_QMP, QEMU_PORT_CONSOLE, QEMU_PORT_CHANNEL, QEMU_PORT_BOOT, QEMU_PORT_COUNT };
+enum qemu_port {
+	QEMU_PORT_QMP,
+	QEMU_PORT_CONSOLE,
+	QEMU_PORT_CHANNEL,
+	QEMU_PORT_BOOT,
+	QEMU_PORT_COUNT
+};
 
 struct qemu_config { /* all strings borrowed */
 	const char *binary;
@@ -33,15 +39,18 @@ struct qemu_args {
 	int argc;
 };
 
-/* 0, -EINVAL for a hostname or numbers that no command line can hold, -ENOMEM. qemu_args_done in any case. */
+/* 0, -EINVAL for a hostname or numbers that no command line can hold, -ENOMEM. qemu_args_done in
+ * any case. */
 int qemu_args(const struct qemu_config *c, struct qemu_args *ret) MUST_CHECK;
 void qemu_args_done(struct qemu_args *a);
 
-/* "QEMU emulator version 7.2.22 (Debian …)": major * 1000000 + minor * 1000 + micro, 0 when it is none. */
+/* "QEMU emulator version 7.2.22 (Debian …)": major * 1000000 + minor * 1000 + micro, 0 when it is
+ * none. */
 uint32_t qemu_version(const char *text);
 #define QEMU_VERSION_LEAST 7002000
 
-/* Makes a hostname of a sandbox's name: other characters become '-', at most 63, none at the ends. */
+/* Makes a hostname of a sandbox's name: other characters become '-', at most 63, none at the ends.
+ */
 void qemu_hostname(const char *name, char out[64]);
 
 #endif

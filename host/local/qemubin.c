@@ -111,7 +111,8 @@ int qemubin_version(const char *path, uint32_t *ret, struct err *e)
 	fd_close(&child.pidfd);
 	*ret = b.p ? qemu_version(b.p) : 0;
 	if (r < 0 || *ret == 0)
-		return err_set(e, ERR_UNSUPPORTED, r < 0 ? -r : ENOEXEC, "%s --version gives no version", path);
+		return err_set(e, ERR_UNSUPPORTED, r < 0 ? -r : ENOEXEC,
+			       "%s --version gives no version", path);
 	return 0;
 }
 
@@ -139,14 +140,17 @@ int qemubin_find(char ret[LOCAL_PATH_MAX], struct err *e)
 	const char *env = getenv("ASB_QEMU");
 
 	if (env && *env) {
-		if (env[0] != '/' || access(env, X_OK) < 0 || str_format(ret, LOCAL_PATH_MAX, "%s", env) < 0)
+		if (env[0] != '/' || access(env, X_OK) < 0 ||
+		    str_format(ret, LOCAL_PATH_MAX, "%s", env) < 0)
 			return err_set(e, ERR_NOT_FOUND, env[0] == '/' ? errno : EINVAL,
 				       "ASB_QEMU must be the path of a program, not '%s'", env);
 		return 0;
 	}
 	look_around(&c);
 	if (c.len == 0)
-		return err_set(e, ERR_NOT_FOUND, ENOENT,
-			       "there is no " PROGRAM " on this machine: install the package qemu-system-x86, or set ASB_QEMU");
+		return err_set(
+			e, ERR_NOT_FOUND, ENOENT,
+			"there is no " PROGRAM
+			" on this machine: install the package qemu-system-x86, or set ASB_QEMU");
 	return newest(&c, ret, e);
 }

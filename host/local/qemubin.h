@@ -9,9 +9,9 @@
 #include "lib/err.h"
 
 /*
- * The QEMU to use: $ASB_QEMU (a path), else the newest qemu-system-x86_64 of those in the folders of PATH, /usr/local/bin,
- * /opt/qemu/bin and /usr/bin. They are asked for their version only when there is more than one. -ENOENT + ERR_NOT_FOUND with
- * what to install.
+ * The QEMU to use: $ASB_QEMU (a path), else the newest qemu-system-x86_64 of those in the folders
+ * of PATH, /usr/local/bin, /opt/qemu/bin and /usr/bin. They are asked for their version only when
+ * there is more than one. -ENOENT + ERR_NOT_FOUND with what to install.
  */
 int qemubin_find(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 

@@ -6,8 +6,9 @@
 
 #include "lib/str.h"
 
-/* The answers come in the order of the commands (the spec promises it for a monitor without "oob"), so a queue of those
- * who wait is enough. QEMU may be in the guest's hands: whatever does not fit closes the connection. */
+/* The answers come in the order of the commands (the spec promises it for a monitor without "oob"),
+ * so a queue of those who wait is enough. QEMU may be in the guest's hands: whatever does not fit
+ * closes the connection. */
 
 static void answer(struct qmp *q, const cJSON *ret, const char *why)
 {

@@ -9,18 +9,20 @@
 #include "lib/line.h"
 #include "lib/loop.h"
 
-/* QEMU Machine Protocol (QEMU's docs/interop/qmp-spec.rst): commands with answers in order, events in between. */
+/* QEMU Machine Protocol (QEMU's docs/interop/qmp-spec.rst): commands with answers in order, events
+ * in between. */
 
 #define QMP_LINE_MAX	(1U << 20)
 #define QMP_PENDING_MAX 8
 
-/* RET: the "return" member; NULL when it failed, and then WHY says how. Called exactly once for each command. */
+/* RET: the "return" member; NULL when it failed, and then WHY says how. Called exactly once for
+ * each command. */
 typedef void qmp_done_fn(void *arg, const cJSON *ret, const char *why);
 
 struct qmp {
 	struct line_peer peer;
 	void *arg;
-	void (*ready)(void *arg);			  /* the greeting is over, commands are taken */
+	void (*ready)(void *arg); /* the greeting is over, commands are taken */
 	void (*event)(void *arg, const char *name, const cJSON *data);
 	struct {
 		qmp_done_fn *fn;
@@ -35,7 +37,8 @@ struct qmp {
 int qmp_open(struct qmp *q, struct loop *l, int fd) MUST_CHECK;
 void qmp_close(struct qmp *q); /* commands under way fail; fine when closed */
 
-/* A command without arguments. 0, -ENOTCONN, -EBUSY when too many are under way; FN is called only after 0. */
+/* A command without arguments. 0, -ENOTCONN, -EBUSY when too many are under way; FN is called only
+ * after 0. */
 int qmp_send(struct qmp *q, const char *command, qmp_done_fn *fn, void *arg) MUST_CHECK;
 
 #endif

@@ -44,8 +44,10 @@ int share_dir(char ret[LOCAL_PATH_MAX], struct err *e)
 	if (r == 0 && (stat(ret, &st) < 0 || !S_ISDIR(st.st_mode)))
 		r = -ENOENT;
 	if (r < 0)
-		return err_set(e, ERR_NOT_FOUND, -r, "there is no folder %s/share/asb with the kernel and the "
-			       "images: run `make image`, or set ASB_SHARE", exe);
+		return err_set(e, ERR_NOT_FOUND, -r,
+			       "there is no folder %s/share/asb with the kernel and the "
+			       "images: run `make image`, or set ASB_SHARE",
+			       exe);
 	return 0;
 }
 
@@ -69,9 +71,12 @@ static int split_image(const char *image, char name[64], uint64_t *ret_version, 
 
 	*ret_version = 0;
 	if (n == 0 || n >= 64 || image[0] == '.' ||
-	    strspn(image, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") < n ||
+	    strspn(image, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") <
+		    n ||
 	    (colon && str_to_u64(colon + 1, 1, UINT32_MAX, ret_version) < 0)) {
-		(void)err_set(e, ERR_INVALID, 0, "'%.100s' is not the name of a local image (NAME or NAME:VERSION)", image);
+		(void)err_set(e, ERR_INVALID, 0,
+			      "'%.100s' is not the name of a local image (NAME or NAME:VERSION)",
+			      image);
 		return -EINVAL;
 	}
 	memcpy(name, image, n);
@@ -79,7 +84,8 @@ static int split_image(const char *image, char name[64], uint64_t *ret_version, 
 	return 0;
 }
 
-static int read_image(const char *dir, const char *name, uint64_t version, struct share *s, struct err *e)
+static int read_image(const char *dir, const char *name, uint64_t version, struct share *s,
+		      struct err *e)
 {
 	AUTO_BUF b;
 	AUTO_JSN *j = NULL;
@@ -92,17 +98,21 @@ static int read_image(const char *dir, const char *name, uint64_t version, struc
 	if (r == 0)
 		r = fd_read_file(AT_FDCWD, path, &b);
 	if (r == -ENOENT)
-		return err_set(e, ERR_NOT_FOUND, ENOENT, "there is no local image named '%s' (%s)", name, path);
+		return err_set(e, ERR_NOT_FOUND, ENOENT, "there is no local image named '%s' (%s)",
+			       name, path);
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "%s", path);
 	j = jsn_parse(b.p ? b.p : "", b.len, e);
-	if (!j || jsn_str(j, "rootfs", &rootfs, e) < 0 || jsn_u64(j, "version", 1, UINT32_MAX, &have, e) < 0)
+	if (!j || jsn_str(j, "rootfs", &rootfs, e) < 0 ||
+	    jsn_u64(j, "version", 1, UINT32_MAX, &have, e) < 0)
 		return err_wrap(e, "%s", path);
 	if (version && version != have)
-		return err_set(e, ERR_NOT_FOUND, ENOENT, "the local image '%s' is there in version %llu, not %llu", name,
+		return err_set(e, ERR_NOT_FOUND, ENOENT,
+			       "the local image '%s' is there in version %llu, not %llu", name,
 			       (unsigned long long)have, (unsigned long long)version);
 	if (strchr(rootfs, '/') || rootfs[0] == '.')
-		return err_set(e, ERR_INVALID, EINVAL, "%s: \"rootfs\" must be a file beside it", path);
+		return err_set(e, ERR_INVALID, EINVAL, "%s: \"rootfs\" must be a file beside it",
+			       path);
 	return need(s->rootfs, dir, rootfs, e);
 }
 

@@ -7,7 +7,8 @@
 #include "lib/compiler.h"
 #include "lib/err.h"
 
-/* What every VM on this machine starts from: $ASB_SHARE, else ../share/asb beside the executable's folder. */
+/* What every VM on this machine starts from: $ASB_SHARE, else ../share/asb beside the executable's
+ * folder. */
 
 struct share { /* paths; no pointers */
 	char dir[LOCAL_PATH_MAX];
@@ -19,8 +20,8 @@ struct share { /* paths; no pointers */
 int share_dir(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 
 /*
- * Everything that a VM of IMAGE ("base", "base:1") needs, checked to be readable. The message of a failure names the file
- * and says how to make it.
+ * Everything that a VM of IMAGE ("base", "base:1") needs, checked to be readable. The message of a
+ * failure names the file and says how to make it.
  */
 int share_find(const char *image, struct share *ret, struct err *e) MUST_CHECK;
 

@@ -21,7 +21,8 @@ int spawn_parse(int argc, char **argv, struct spawn_args *ret)
 	uint64_t owner, lock, ms;
 
 	if (argc != 6 || (strcmp(argv[2], "start") != 0 && strcmp(argv[2], "create") != 0) ||
-	    str_to_u64(argv[3], 3, INT_MAX, &owner) < 0 || str_to_u64(argv[4], 3, INT_MAX, &lock) < 0 ||
+	    str_to_u64(argv[3], 3, INT_MAX, &owner) < 0 ||
+	    str_to_u64(argv[4], 3, INT_MAX, &lock) < 0 ||
 	    str_to_u64(argv[5], 1, LIMIT_MAX_MS, &ms) < 0)
 		return -EINVAL;
 	*ret = (struct spawn_args){ .folder = argv[1],
@@ -34,9 +35,11 @@ int spawn_parse(int argc, char **argv, struct spawn_args *ret)
 
 static int spawn(const struct spawn_args *a, int owner, int log, struct err *e)
 {
-	char exe[] = "/proc/self/exe", word[] = "__supervise", create[] = "create", start[] = "start";
+	char exe[] = "/proc/self/exe", word[] = "__supervise", create[] = "create",
+	     start[] = "start";
 	char folder[LOCAL_PATH_MAX], owner_text[16], lock_text[16], ms[24];
-	char *argv[] = { exe, word, folder, a->start ? start : create, owner_text, lock_text, ms, NULL };
+	char *argv[] = { exe,	     word,	folder, a->start ? start : create,
+			 owner_text, lock_text, ms,	NULL };
 	const int keep[] = { owner, a->lock_fd };
 	struct proc_spec s = PROC_SPEC_INIT;
 	struct proc_child child;
@@ -61,7 +64,8 @@ static int spawn(const struct spawn_args *a, int owner, int log, struct err *e)
 	r = proc_spawn(&s, &child, NULL, e);
 	if (r < 0)
 		return r;
-	while (waitpid(child.pid, NULL, 0) < 0 && errno == EINTR) /* it forks again and exits at once */
+	while (waitpid(child.pid, NULL, 0) < 0 &&
+	       errno == EINTR) /* it forks again and exits at once */
 		;
 	fd_close(&child.pidfd);
 	return 0;

@@ -18,16 +18,17 @@
 #include "lib/str.h"
 
 /*
- * The owner's side of a VM: from `create` until `keep` or `drop`. The owner is whoever holds the other end of the supervisor's
- * owner socket; if we die the kernel closes it and the supervisor cleans up. If the supervisor dies, we clean up.
+ * The owner's side of a VM: from `create` until `keep` or `drop`. The owner is whoever holds the
+ * other end of the supervisor's owner socket; if we die the kernel closes it and the supervisor
+ * cleans up. If the supervisor dies, we clean up.
  */
 
-#define LINE_CAP    4096
-#define DROP_NS	    15000000000LL
-#define MEMORY_LEAST 64		/* MiB: less does not hold the kernel and its initramfs */
-#define CPUS_MOST   64
-#define KEEP_NS	    10000000000LL
-#define LATE_NS	    2000000000LL /* the supervisor's own deadline comes first and says more */
+#define LINE_CAP     4096
+#define DROP_NS	     15000000000LL
+#define MEMORY_LEAST 64 /* MiB: less does not hold the kernel and its initramfs */
+#define CPUS_MOST    64
+#define KEEP_NS	     10000000000LL
+#define LATE_NS	     2000000000LL /* the supervisor's own deadline comes first and says more */
 
 struct backend_owner {
 	int fd;	   /* owner socket */
@@ -41,16 +42,20 @@ static int check_spec(const struct sandbox_spec *s, struct err *e)
 	uint64_t have = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size >> 20 : 0;
 
 	if (s->cpus < 1 || s->cpus > CPUS_MOST) {
-		(void)err_set(e, ERR_INVALID, 0, "a local sandbox has 1 to %d CPUs, not %u", CPUS_MOST, s->cpus);
+		(void)err_set(e, ERR_INVALID, 0, "a local sandbox has 1 to %d CPUs, not %u",
+			      CPUS_MOST, s->cpus);
 		return -EINVAL;
 	}
 	if (s->memory_mib < MEMORY_LEAST) {
-		(void)err_set(e, ERR_INVALID, 0, "%llu MiB of memory is too little for a local sandbox: at least %d MiB",
-			      (unsigned long long)s->memory_mib, MEMORY_LEAST);
+		(void)err_set(
+			e, ERR_INVALID, 0,
+			"%llu MiB of memory is too little for a local sandbox: at least %d MiB",
+			(unsigned long long)s->memory_mib, MEMORY_LEAST);
 		return -EINVAL;
 	}
 	if (have && s->memory_mib > have) {
-		(void)err_set(e, ERR_INVALID, 0, "%llu MiB of memory is more than this machine has (%llu MiB)",
+		(void)err_set(e, ERR_INVALID, 0,
+			      "%llu MiB of memory is more than this machine has (%llu MiB)",
 			      (unsigned long long)s->memory_mib, (unsigned long long)have);
 		return -EINVAL;
 	}
@@ -67,13 +72,16 @@ static int make_env(char *const *env, cJSON **ret, struct err *e)
 		const char *eq = strchr(*env, '=');
 		char name[1024];
 
-		if (!eq || eq == *env || str_format(name, sizeof(name), "%.*s", (int)(eq - *env), *env) < 0) {
-			(void)err_set(e, ERR_INVALID, 0, "'%.80s' is not a variable (NAME=VALUE)", *env);
+		if (!eq || eq == *env ||
+		    str_format(name, sizeof(name), "%.*s", (int)(eq - *env), *env) < 0) {
+			(void)err_set(e, ERR_INVALID, 0, "'%.80s' is not a variable (NAME=VALUE)",
+				      *env);
 			return -EINVAL;
 		}
 		bytes += strlen(*env) + 8;
 		if (bytes > VM_ENV_MAX / 4) /* quoted twice on its way to the guest */
-			return err_set(e, ERR_TOO_BIG, E2BIG, "the variables of the sandbox (at most %lu bytes)",
+			return err_set(e, ERR_TOO_BIG, E2BIG,
+				       "the variables of the sandbox (at most %lu bytes)",
 				       (unsigned long)VM_ENV_MAX / 4);
 		cJSON_DeleteItemFromObjectCaseSensitive(j, name);
 		if (!jsn_add_str(j, name, eq + 1))
@@ -87,7 +95,8 @@ static int make_env(char *const *env, cJSON **ret, struct err *e)
 	return 0;
 }
 
-static int make_config(const struct sandbox_spec *s, const char *id, struct vm_config *ret, struct err *e)
+static int make_config(const struct sandbox_spec *s, const char *id, struct vm_config *ret,
+		       struct err *e)
 {
 	struct vm_config c = { .cpus = s->cpus,
 			       .memory_mib = s->memory_mib,
@@ -111,7 +120,8 @@ static int make_config(const struct sandbox_spec *s, const char *id, struct vm_c
 	return 0;
 }
 
-/* --- waiting for the supervisor --------------------------------------------------------------------------- */
+/* --- waiting for the supervisor
+ * --------------------------------------------------------------------------- */
 /* One line of the supervisor: 1 ready, 0 go on, or its failure. */
 static int take_line(const char *line, size_t n, const struct progress *p, struct err *e)
 {
@@ -120,8 +130,9 @@ static int take_line(const char *line, size_t n, const struct progress *p, struc
 	uint64_t ms = 0;
 	bool ready = false;
 
-	if (!j || jsn_str(j, "stage", &stage, NULL) < 0 || jsn_str(j, "failed", &failed, NULL) < 0 ||
-	    jsn_str(j, "code", &code, NULL) < 0 || jsn_bool(j, "ready", &ready, NULL) < 0 ||
+	if (!j || jsn_str(j, "stage", &stage, NULL) < 0 ||
+	    jsn_str(j, "failed", &failed, NULL) < 0 || jsn_str(j, "code", &code, NULL) < 0 ||
+	    jsn_bool(j, "ready", &ready, NULL) < 0 ||
 	    jsn_u64(j, "ms", 0, INT64_MAX / 2, &ms, NULL) < 0)
 		return err_set(e, ERR_INTERNAL, EPROTO, "the sandbox's supervisor");
 	if (failed) {
@@ -133,7 +144,8 @@ static int take_line(const char *line, size_t n, const struct progress *p, struc
 	return ready;
 }
 
-static int wait_ready(struct backend_owner *o, const struct progress *p, int64_t deadline_ns, struct err *e)
+static int wait_ready(struct backend_owner *o, const struct progress *p, int64_t deadline_ns,
+		      struct err *e)
 {
 	AUTO_BUF b;
 	int r = 0;
@@ -146,7 +158,8 @@ static int wait_ready(struct backend_owner *o, const struct progress *p, int64_t
 		if (r == -ETIMEDOUT)
 			return err_set(e, ERR_TIMEOUT, ETIMEDOUT, "the sandbox's supervisor");
 		if (r < 0)
-			return err_set(e, ERR_UNAVAILABLE, ENOTCONN, "the sandbox's supervisor was killed");
+			return err_set(e, ERR_UNAVAILABLE, ENOTCONN,
+				       "the sandbox's supervisor was killed");
 		r = take_line(b.p ? b.p : "", b.len, p, e);
 	}
 	return r < 0 ? r : 0;
@@ -159,9 +172,10 @@ static void owner_free(struct backend_owner *o)
 	free(o);
 }
 
-/* Starts a supervisor of the VM and waits. On failure there is no supervisor any more. LOCK is consumed. */
-static int launch(const char *id, bool start, int lock, const struct progress *p, int64_t deadline_ns,
-		  struct backend_owner **ret, struct err *e)
+/* Starts a supervisor of the VM and waits. On failure there is no supervisor any more. LOCK is
+ * consumed. */
+static int launch(const char *id, bool start, int lock, const struct progress *p,
+		  int64_t deadline_ns, struct backend_owner **ret, struct err *e)
 {
 	char folder[LOCAL_PATH_MAX];
 	struct backend_owner *o = calloc(1, sizeof(*o));
@@ -195,8 +209,8 @@ static int launch(const char *id, bool start, int lock, const struct progress *p
 	return r;
 }
 
-int start_create(const struct sandbox_spec *spec, const char *id, const struct progress *p, int64_t deadline_ns,
-		 struct backend_owner **ret, struct err *e)
+int start_create(const struct sandbox_spec *spec, const char *id, const struct progress *p,
+		 int64_t deadline_ns, struct backend_owner **ret, struct err *e)
 {
 	static struct share share; /* too big for the stack */
 	static char qemu[LOCAL_PATH_MAX];
@@ -217,7 +231,9 @@ int start_create(const struct sandbox_spec *spec, const char *id, const struct p
 		return r;
 	r = launch(id, false, lock, p, deadline_ns, ret, e);
 	if (r < 0)
-		ignore_result(vmdir_remove(id, NULL)); /* gone already, unless the supervisor was killed */
+		ignore_result(
+			vmdir_remove(id,
+				     NULL)); /* gone already, unless the supervisor was killed */
 	return r;
 }
 
@@ -254,6 +270,7 @@ void start_drop(struct backend_owner *o)
 {
 	fd_close(&o->fd);
 	if (client_wait_unlocked(o->dirfd, loop_now() + DROP_NS) == 0)
-		ignore_result(vmdir_remove(o->id, NULL)); /* only there when the supervisor was killed */
+		ignore_result(
+			vmdir_remove(o->id, NULL)); /* only there when the supervisor was killed */
 	owner_free(o);
 }

@@ -5,13 +5,15 @@
 #include "host/backend.h"
 #include "lib/compiler.h"
 
-/* The owner's side of a VM's start: create, keep and drop of struct backend, and the start of one that has ended. */
-int start_create(const struct sandbox_spec *spec, const char *id, const struct progress *p, int64_t deadline_ns,
-		 struct backend_owner **ret, struct err *e) MUST_CHECK;
+/* The owner's side of a VM's start: create, keep and drop of struct backend, and the start of one
+ * that has ended. */
+int start_create(const struct sandbox_spec *spec, const char *id, const struct progress *p,
+		 int64_t deadline_ns, struct backend_owner **ret, struct err *e) MUST_CHECK;
 int start_keep(struct backend_owner *o, struct err *e) MUST_CHECK;
 void start_drop(struct backend_owner *o);
 
 /* From TERMINATED: a new supervisor on the same disk. */
-int start_again(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e) MUST_CHECK;
+int start_again(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e)
+	MUST_CHECK;
 
 #endif

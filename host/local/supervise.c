@@ -21,10 +21,11 @@
 /*
  * The supervisor of one VM: set-up, the owner, signals, and the end.
  *
- * Its working directory is the VM's folder, so that the sockets have short names however long the path is. Whoever started
- * it owns the VM until it says `keep`; if the owner's socket closes before, all of the VM goes, also the name. When the
- * supervisor itself is killed, QEMU dies with it (PR_SET_PDEATHSIG), the lock opens, and what is left of a VM
- * that nobody kept is removed by its owner, or by the next `collect`.
+ * Its working directory is the VM's folder, so that the sockets have short names however long the
+ * path is. Whoever started it owns the VM until it says `keep`; if the owner's socket closes
+ * before, all of the VM goes, also the name. When the supervisor itself is killed, QEMU dies with
+ * it (PR_SET_PDEATHSIG), the lock opens, and what is left of a VM that nobody kept is removed by
+ * its owner, or by the next `collect`.
  */
 
 #define OWNER_LINE_MAX 256
@@ -36,7 +37,8 @@ static void tell(struct vm *vm, cJSON *j)
 	char *text = j ? cJSON_PrintUnformatted(j) : NULL;
 
 	if (text && vm->owner.fd >= 0)
-		ignore_result(line_send(&vm->owner, text)); /* an owner that has gone is told by closed() */
+		ignore_result(line_send(&vm->owner,
+					text)); /* an owner that has gone is told by closed() */
 	free(text);
 }
 
@@ -82,7 +84,8 @@ void vm_failed(struct vm *vm, const struct err *e)
 	AUTO_JSN *j = cJSON_CreateObject();
 
 	log_error("%s", e->msg);
-	if (j && jsn_add_text(j, "failed", e->msg, strlen(e->msg)) && jsn_add_str(j, "code", err_code_name(e->code)))
+	if (j && jsn_add_text(j, "failed", e->msg, strlen(e->msg)) &&
+	    jsn_add_str(j, "code", err_code_name(e->code)))
 		tell(vm, j);
 }
 
@@ -96,13 +99,15 @@ void vm_end(struct vm *vm)
 	if (vm->destroy || vm->config.ephemeral || lost) {
 		if (vmdir_remove(vm->config.id, &e) < 0)
 			log_error("%s", e.msg);
-		if ((lost || vm->config.ephemeral) && state_remove(vm->config.name, vm->config.id, &e) < 0)
+		if ((lost || vm->config.ephemeral) &&
+		    state_remove(vm->config.name, vm->config.id, &e) < 0)
 			log_error("%s", e.msg);
 	}
 	loop_stop(&vm->loop);
 }
 
-/* --- the owner -------------------------------------------------------------------------------------------- */
+/* --- the owner
+ * -------------------------------------------------------------------------------------------- */
 static void on_owner_line(struct line_peer *p, char *s, size_t n)
 {
 	struct vm *vm = p->arg;
@@ -124,7 +129,8 @@ static void on_owner_closed(struct line_peer *p, int error)
 
 static const struct line_ops owner_ops = { .line = on_owner_line, .closed = on_owner_closed };
 
-/* --- signals ---------------------------------------------------------------------------------------------- */
+/* --- signals
+ * ---------------------------------------------------------------------------------------------- */
 static void on_off(void *arg, const struct err *e)
 {
 	(void)arg;
@@ -157,7 +163,9 @@ static int catch_signals(struct vm *vm)
 	return loop_signals(&vm->loop, &set, on_signal, vm);
 }
 
-/* --- set-up ------------------------------------------------------------------------------------------------- */
+/* --- set-up
+ * -------------------------------------------------------------------------------------------------
+ */
 static void init(struct vm *vm, const struct spawn_args *a)
 {
 	vm->dirfd = vm->console_fd = vm->stderr_fd = vm->channel_fd = vm->qemu_child.pidfd = -1;

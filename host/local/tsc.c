@@ -7,8 +7,8 @@
 
 #define MEASURE_NS 10000000LL
 
-/* One reading of both clocks. The one of several whose two clock readings lie closest together is taken, so that being
- * scheduled away in between does not count. */
+/* One reading of both clocks. The one of several whose two clock readings lie closest together is
+ * taken, so that being scheduled away in between does not count. */
 static void sample(uint64_t *ret_tsc, int64_t *ret_ns)
 {
 	int64_t best = INT64_MAX;

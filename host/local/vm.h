@@ -19,8 +19,9 @@
 #include "lib/proc.h"
 
 /*
- * One supervised VM, shared by the parts of the supervisor: supervise.c (set-up, signals, owner, the end), machine.c (QEMU),
- * life.c (phases and operations), link.c and ctl.c (the sockets), hook.c (POSTs to asb-hooks).
+ * One supervised VM, shared by the parts of the supervisor: supervise.c (set-up, signals, owner,
+ * the end), machine.c (QEMU), life.c (phases and operations), link.c and ctl.c (the sockets),
+ * hook.c (POSTs to asb-hooks).
  */
 struct link;
 struct ctl;
@@ -42,7 +43,8 @@ enum vm_mode {
 	VM_START,  /* a named one, again from its disk: that stays whatever happens */
 };
 
-typedef void vm_answer_fn(void *arg, const struct err *e); /* of an operation; E->code ERR_NONE: done */
+typedef void vm_answer_fn(void *arg,
+			  const struct err *e); /* of an operation; E->code ERR_NONE: done */
 
 struct vm {
 	struct loop loop;
@@ -77,11 +79,11 @@ struct vm {
 	bool guest_seen;       /* a byte of it has come */
 
 	/* life */
-	struct loop_timer timer;     /* deadline of the phase */
-	struct loop_timer probe;     /* deadline of the first boot under KVM */
+	struct loop_timer timer; /* deadline of the phase */
+	struct loop_timer probe; /* deadline of the first boot under KVM */
 	bool init_seen, run_posted, quit_sent;
-	bool destroy;		     /* at the end the folder and the name go */
-	vm_answer_fn *op_answer;     /* of the operation under way */
+	bool destroy;		 /* at the end the folder and the name go */
+	vm_answer_fn *op_answer; /* of the operation under way */
 	void *op_arg;
 	int64_t grace_ns;
 
@@ -91,11 +93,11 @@ struct vm {
 };
 
 /* supervise.c */
-void vm_stage(struct vm *vm, const char *stage);	     /* tells the owner */
+void vm_stage(struct vm *vm, const char *stage); /* tells the owner */
 void vm_set_status(struct vm *vm, enum sandbox_state state, const char *reason);
-void vm_ready(struct vm *vm);				     /* commands can run now */
-void vm_failed(struct vm *vm, const struct err *e);	     /* tells the owner why it does not start */
-void vm_end(struct vm *vm);				     /* everything is over; leaves the loop */
+void vm_ready(struct vm *vm);			    /* commands can run now */
+void vm_failed(struct vm *vm, const struct err *e); /* tells the owner why it does not start */
+void vm_end(struct vm *vm);			    /* everything is over; leaves the loop */
 
 /* machine.c */
 int machine_start(struct vm *vm, struct err *e) MUST_CHECK;
@@ -120,18 +122,22 @@ void life_finish(struct vm *vm, bool destroy, const char *reason); /* kills QEMU
 /* link.c: link.sock in the working directory */
 int link_start(struct vm *vm, struct err *e) MUST_CHECK;
 void link_stop(struct vm *vm);
-void link_channel_up(struct vm *vm);			       /* those who waited for it may go on */
-int link_adopt(struct vm *vm, int fd, uint16_t port) MUST_CHECK; /* FD, owned, becomes a connection to PORT */
+void link_channel_up(struct vm *vm); /* those who waited for it may go on */
+int link_adopt(struct vm *vm, int fd, uint16_t port)
+	MUST_CHECK; /* FD, owned, becomes a connection to PORT */
 
 /* ctl.c: ctl.sock in the working directory */
 int ctl_start(struct vm *vm, struct err *e) MUST_CHECK;
 void ctl_stop(struct vm *vm);
 
-/* hook.c. STATUS: the HTTP status, or a negative errno; TEXT: the answer's beginning, or what went wrong. */
+/* hook.c. STATUS: the HTTP status, or a negative errno; TEXT: the answer's beginning, or what went
+ * wrong. */
 typedef void hook_done_fn(struct vm *vm, int status, const char *text);
 int hook_start(struct vm *vm) MUST_CHECK;
 void hook_stop(struct vm *vm); /* a hook under way is dropped without a call */
-/* POST PATH on the hook port. One at a time: -EBUSY. FN is called exactly once, from the loop, after 0. */
-int hook_post(struct vm *vm, const char *path, const char *body, int64_t limit_ns, hook_done_fn *fn) MUST_CHECK;
+/* POST PATH on the hook port. One at a time: -EBUSY. FN is called exactly once, from the loop,
+ * after 0. */
+int hook_post(struct vm *vm, const char *path, const char *body, int64_t limit_ns, hook_done_fn *fn)
+	MUST_CHECK;
 
 #endif

@@ -19,18 +19,20 @@
 #include "lib/str.h"
 
 /*
- * No race with a create under way: the folder is made as ".new-<id>", its lock is taken, and only then is it filled and renamed.
- * So a folder with its proper name that nobody holds belongs to no living process. A hidden one may for an instant be there
- * without its lock; collect leaves it alone while it is young.
+ * No race with a create under way: the folder is made as ".new-<id>", its lock is taken, and only
+ * then is it filled and renamed. So a folder with its proper name that nobody holds belongs to no
+ * living process. A hidden one may for an instant be there without its lock; collect leaves it
+ * alone while it is young.
  */
 
-#define HIDDEN	   ".new-"
-#define YOUNG_S	   10
-#define LOCK_STEP  5000000L /* ns */
+#define HIDDEN	  ".new-"
+#define YOUNG_S	  10
+#define LOCK_STEP 5000000L /* ns */
 
 bool vmdir_is_id(const char *id)
 {
-	return str_starts(id, "local-") && strlen(id) == 22 && strspn(id + 6, "0123456789abcdef") == 16;
+	return str_starts(id, "local-") && strlen(id) == 22 &&
+	       strspn(id + 6, "0123456789abcdef") == 16;
 }
 
 int vmdir_base(char ret[LOCAL_PATH_MAX], struct err *e)
@@ -116,7 +118,8 @@ int vmdir_lock(int dirfd, int64_t wait_ns, int *ret_lock)
 	return 0;
 }
 
-/* A shared lock, so that two that only look do not see each other; whoever really takes it tries for a while. */
+/* A shared lock, so that two that only look do not see each other; whoever really takes it tries
+ * for a while. */
 bool vmdir_is_locked(int dirfd)
 {
 	AUTO_FD fd = openat(dirfd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -131,7 +134,9 @@ static int fill(int dirfd, const struct vm_config *c, const char *upper, struct 
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "vm.json of the new sandbox");
 	r = vmfile_copy(upper, dirfd, "disk.qcow2");
-	return r < 0 ? err_set(e, ERR_IO, -r, "cannot make the sandbox's disk (a copy of %s)", upper) : 0;
+	return r < 0 ? err_set(e, ERR_IO, -r, "cannot make the sandbox's disk (a copy of %s)",
+			       upper)
+		     : 0;
 }
 
 int vmdir_create(const struct vm_config *c, const char *upper, int *ret_lock, struct err *e)
@@ -185,7 +190,8 @@ int vmdir_info(const char *id, struct sandbox_info *ret, struct err *e)
 		r = str_format(i.image, sizeof(i.image), "%s", c.image);
 	if (!alive && s.state != SANDBOX_TERMINATED) {
 		s.state = SANDBOX_TERMINATED;
-		(void)snprintf(s.reason, sizeof(s.reason), "its supervisor was killed, and it with it");
+		(void)snprintf(s.reason, sizeof(s.reason),
+			       "its supervisor was killed, and it with it");
 	}
 	i.state = s.state;
 	i.cpus = c.cpus;
@@ -232,7 +238,8 @@ int vmdir_each(int (*fn)(void *arg, const char *id), void *arg, struct err *e)
 	return r;
 }
 
-/* --- what crashed processes left ---------------------------------------------------------------------------- */
+/* --- what crashed processes left
+ * ---------------------------------------------------------------------------- */
 struct wanted {
 	const char *id;
 	bool found;
@@ -278,7 +285,9 @@ static void collect_one(int rootfd, const char *root, const char *name)
 	if (!hidden && vmdir_read_config(dirfd, &c, NULL) == 0) {
 		unwanted = c.ephemeral || !is_recorded(id);
 		if (unwanted)
-			ignore_result(state_remove(c.name, id, NULL)); /* a name left behind by a killed process */
+			ignore_result(
+				state_remove(c.name, id,
+					     NULL)); /* a name left behind by a killed process */
 		vm_config_done(&c);
 	} else if (!hidden) {
 		unwanted = !is_recorded(id);

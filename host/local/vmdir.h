@@ -12,9 +12,10 @@
 #include "lib/jsn.h"
 
 /*
- * The folder of a VM, <state>/local/vms/<id>/ (docs/architecture.md, "Files of the local backend"). vm.json is what it was
- * asked to be and never changes; status.json what has become of it, written by its supervisor. Whether there is a supervisor,
- * only the lock tells: it is held as long as that process lives, whatever it dies of.
+ * The folder of a VM, <state>/local/vms/<id>/ (docs/architecture.md, "Files of the local backend").
+ * vm.json is what it was asked to be and never changes; status.json what has become of it, written
+ * by its supervisor. Whether there is a supervisor, only the lock tells: it is held as long as that
+ * process lives, whatever it dies of.
  */
 
 struct vm_config { /* vm.json */
@@ -46,21 +47,25 @@ int vmdir_root(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 int vmdir_path(const char *id, char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 
 /*
- * Makes the folder of C with vm.json and a copy of UPPER as its disk, under a hidden name until all of it is there, and locked
- * from the first moment on. *RET_LOCK keeps the lock, also in processes that inherit it. On failure nothing remains.
+ * Makes the folder of C with vm.json and a copy of UPPER as its disk, under a hidden name until all
+ * of it is there, and locked from the first moment on. *RET_LOCK keeps the lock, also in processes
+ * that inherit it. On failure nothing remains.
  */
-int vmdir_create(const struct vm_config *c, const char *upper, int *ret_lock, struct err *e) MUST_CHECK;
+int vmdir_create(const struct vm_config *c, const char *upper, int *ret_lock, struct err *e)
+	MUST_CHECK;
 
 /* -ENOENT + ERR_NOT_FOUND when there is no such folder; else a descriptor of it. */
 int vmdir_open(const char *id, int *ret_fd, struct err *e) MUST_CHECK;
 
-/* Takes the lock, waiting up to WAIT_NS: -EWOULDBLOCK when another holds it. vmdir_is_locked only looks. */
+/* Takes the lock, waiting up to WAIT_NS: -EWOULDBLOCK when another holds it. vmdir_is_locked only
+ * looks. */
 int vmdir_lock(int dirfd, int64_t wait_ns, int *ret_lock) MUST_CHECK;
 bool vmdir_is_locked(int dirfd);
 
-int vmdir_read_config(int dirfd, struct vm_config *ret, struct err *e) MUST_CHECK; /* vm_config_done */
-void vmdir_read_status(int dirfd, struct vm_status *ret);			   /* PENDING when there is none */
-int vmdir_write_status(int dirfd, const struct vm_status *s) MUST_CHECK;	   /* atomic, not durable */
+int vmdir_read_config(int dirfd, struct vm_config *ret, struct err *e)
+	MUST_CHECK;					  /* vm_config_done */
+void vmdir_read_status(int dirfd, struct vm_status *ret); /* PENDING when there is none */
+int vmdir_write_status(int dirfd, const struct vm_status *s) MUST_CHECK; /* atomic, not durable */
 
 /* What is known of the VM from its folder alone. */
 int vmdir_info(const char *id, struct sandbox_info *ret, struct err *e) MUST_CHECK;
@@ -71,8 +76,8 @@ int vmdir_remove(const char *id, struct err *e) MUST_CHECK;
 /* Calls FN with the id of each folder. Non-zero from FN stops and is returned. */
 int vmdir_each(int (*fn)(void *arg, const char *id), void *arg, struct err *e) MUST_CHECK;
 
-/* Removes folders that nobody holds and nobody will ask for again: half-made ones, ephemeral ones, and those that no record
- * of state.json names. */
+/* Removes folders that nobody holds and nobody will ask for again: half-made ones, ephemeral ones,
+ * and those that no record of state.json names. */
 void vmdir_collect(void);
 
 #endif

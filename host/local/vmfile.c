@@ -64,10 +64,11 @@ int vmfile_write_config(int dirfd, const struct vm_config *c)
 		cJSON_Delete(env);
 		return -ENOMEM;
 	}
-	if (!jsn_add_str(j, "id", c->id) || !jsn_add_str(j, "name", c->name) || !jsn_add_str(j, "image", c->image) ||
-	    !jsn_add_u64(j, "cpus", c->cpus) || !jsn_add_u64(j, "memory_mib", c->memory_mib) ||
-	    !jsn_add_str(j, "net", net_name(c->net)) || !jsn_add_bool(j, "ephemeral", c->ephemeral) ||
-	    !jsn_add_i64(j, "created", c->created_s))
+	if (!jsn_add_str(j, "id", c->id) || !jsn_add_str(j, "name", c->name) ||
+	    !jsn_add_str(j, "image", c->image) || !jsn_add_u64(j, "cpus", c->cpus) ||
+	    !jsn_add_u64(j, "memory_mib", c->memory_mib) ||
+	    !jsn_add_str(j, "net", net_name(c->net)) ||
+	    !jsn_add_bool(j, "ephemeral", c->ephemeral) || !jsn_add_i64(j, "created", c->created_s))
 		return -ENOMEM;
 	return replace(dirfd, "vm.json", j, true);
 }
@@ -115,9 +116,11 @@ int vmdir_read_config(int dirfd, struct vm_config *ret, struct err *e)
 		r = take_text(j, "image", c.image, sizeof(c.image), e);
 	if (r < 0)
 		return r;
-	if (jsn_u64(j, "cpus", 1, 1024, &cpus, e) < 0 || jsn_u64(j, "memory_mib", 1, 1U << 30, &c.memory_mib, e) < 0 ||
-	    jsn_u64(j, "created", 0, INT64_MAX / 2, &created, e) < 0 || jsn_str(j, "net", &net, e) < 0 ||
-	    jsn_bool(j, "ephemeral", &c.ephemeral, e) < 0 || jsn_object(j, "env", &env, e) < 0)
+	if (jsn_u64(j, "cpus", 1, 1024, &cpus, e) < 0 ||
+	    jsn_u64(j, "memory_mib", 1, 1U << 30, &c.memory_mib, e) < 0 ||
+	    jsn_u64(j, "created", 0, INT64_MAX / 2, &created, e) < 0 ||
+	    jsn_str(j, "net", &net, e) < 0 || jsn_bool(j, "ephemeral", &c.ephemeral, e) < 0 ||
+	    jsn_object(j, "env", &env, e) < 0)
 		return -EINVAL;
 	c.cpus = (uint32_t)cpus;
 	c.created_s = (int64_t)created;
@@ -153,7 +156,8 @@ int vmdir_write_status(int dirfd, const struct vm_status *s)
 {
 	AUTO_JSN *j = cJSON_CreateObject();
 
-	if (!j || !jsn_add_str(j, "state", sandbox_state_name(s->state)) || !jsn_add_str(j, "accel", s->accel) ||
+	if (!j || !jsn_add_str(j, "state", sandbox_state_name(s->state)) ||
+	    !jsn_add_str(j, "accel", s->accel) ||
 	    !jsn_add_text(j, "reason", s->reason, strlen(s->reason)))
 		return -ENOMEM;
 	return replace(dirfd, "status.json", j, false);
@@ -184,7 +188,8 @@ static int copy_extents(int in, int out, off_t size)
 	return 0;
 }
 
-/* For file systems between which copy_file_range(2) does not go (EXDEV before Linux 5.19, EOPNOTSUPP). */
+/* For file systems between which copy_file_range(2) does not go (EXDEV before Linux 5.19,
+ * EOPNOTSUPP). */
 static int copy_bytes(int in, int out, off_t size)
 {
 	static char p[1 << 16];

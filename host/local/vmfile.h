@@ -9,7 +9,8 @@
 
 int vmfile_write_config(int dirfd, const struct vm_config *c) MUST_CHECK; /* durable */
 
-/* Copies the file FROM to NAME in DIRFD, mode 0600, sharing blocks where the file system can. 0 or negative errno (-ENOSPC). */
+/* Copies the file FROM to NAME in DIRFD, mode 0600, sharing blocks where the file system can. 0 or
+ * negative errno (-ENOSPC). */
 int vmfile_copy(const char *from, int dirfd, const char *name) MUST_CHECK;
 
 #endif

@@ -37,7 +37,7 @@ struct end {
 static struct end host, guest;
 static int relay_fd[2] = { -1, -1 }; /* towards the host, towards the guest */
 static struct loop_watch relay_watch[2];
-static size_t relay_step; /* bytes at a time; 0 = as they come */
+static size_t relay_step;    /* bytes at a time; 0 = as they come */
 static size_t relay_left[2]; /* bytes until the relay drops the rest of that direction */
 
 static void push(struct user *u)
@@ -124,7 +124,8 @@ static void e_down(void *arg, const char *why)
 	}
 }
 
-/* Ports: 1 refused, 7 answered by the test, 9 accepted and never read, 10 sends a lot; others echo. */
+/* Ports: 1 refused, 7 answered by the test, 9 accepted and never read, 10 sends a lot; others echo.
+ */
 static void e_connect(void *arg, struct chan_stream *s, uint16_t port)
 {
 	struct end *e = arg;
@@ -219,12 +220,12 @@ static void unwire(void)
 }
 
 /* Turns the loop until COND, at most 20 s. */
-#define UNTIL(cond)                                                                                \
-	do {                                                                                       \
-		int64_t end_ = loop_now() + 20000000000LL;                                         \
-		while (!(cond) && loop_now() < end_)                                               \
-			if (loop_once(&loop, 20) < 0)                                              \
-				break;                                                             \
+#define UNTIL(cond)                                        \
+	do {                                               \
+		int64_t end_ = loop_now() + 20000000000LL; \
+		while (!(cond) && loop_now() < end_)       \
+			if (loop_once(&loop, 20) < 0)      \
+				break;                     \
 	} while (0)
 
 static void both_up(const char *what)
@@ -248,8 +249,8 @@ static void echo_works(const char *what)
 	ok_int(chan_write(u.s, "hello", 5), 5, "write");
 	chan_write_end(u.s);
 	UNTIL(u.closed);
-	ok(u.opened == 1 && u.got == 5 && !memcmp(u.in, "hello", 5) && u.eofs == 1 && u.closed == 1 &&
-		   u.error == 0,
+	ok(u.opened == 1 && u.got == 5 && !memcmp(u.in, "hello", 5) && u.eofs == 1 &&
+		   u.closed == 1 && u.error == 0,
 	   "%s: an echo comes back (got %zu, eof %d, error %d)", what, u.got, u.eofs, u.error);
 }
 

@@ -10,7 +10,8 @@ static void test_basic(void)
 	struct user *u = &users[0];
 
 	wire();
-	ok_int(chan_connect(host.c, 80, &user_ops, u, &u->s), -ENOTCONN, "no connect before the hello");
+	ok_int(chan_connect(host.c, 80, &user_ops, u, &u->s), -ENOTCONN,
+	       "no connect before the hello");
 	both_up("basic");
 	echo_works("basic");
 	dial(u, 1);
@@ -135,7 +136,8 @@ static void test_many(void)
 	for (int i = 2; i < 100; i++)
 		open += users[i].got != 300000 || users[i].error;
 	ok_int(open, 0, "each byte of them came back");
-	ok(users[0].to_send > (6 << 20), "what the guest does not read is held back (%zu left)", users[0].to_send);
+	ok(users[0].to_send > (6 << 20), "what the guest does not read is held back (%zu left)",
+	   users[0].to_send);
 	ok_int(users[1].got, 0, "the other stream gave nothing");
 	users[1].allowed = SIZE_MAX;
 	chan_resume(users[1].s);
@@ -145,7 +147,8 @@ static void test_many(void)
 		ok_int(chan_connect(host.c, 2, &user_ops, &users[i], &users[i].s), 0, "connect");
 	ok_int(chan_connect(host.c, 2, &user_ops, &users[256], &users[256].s), 0, "the 254th");
 	ok_int(chan_connect(host.c, 2, &user_ops, &users[257], &users[257].s), 0, "the 255th");
-	ok_int(chan_connect(host.c, 2, &user_ops, &users[258], &users[258].s), -EMFILE, "one more than the limit");
+	ok_int(chan_connect(host.c, 2, &user_ops, &users[258], &users[258].s), -EMFILE,
+	       "one more than the limit");
 	unwire();
 }
 
@@ -167,7 +170,8 @@ static void test_split(void)
 
 static void test_garbage(void)
 {
-	static const char nl[] = "\n\n\n\nASB1 HELLO \nASB1 HELLO xyz\nASB1 READY 00000000000000000000000000000000\n";
+	static const char nl[] =
+		"\n\n\n\nASB1 HELLO \nASB1 HELLO xyz\nASB1 READY 00000000000000000000000000000000\n";
 	static char junk[70000];
 
 	for (size_t i = 0; i < sizeof(junk); i++)
@@ -190,7 +194,8 @@ static void test_garbage(void)
 	unwire();
 }
 
-/* Forgets what is on its way out of FD's socket, so that nothing follows the cut but the new session. */
+/* Forgets what is on its way out of FD's socket, so that nothing follows the cut but the new
+ * session. */
 static void drain(int fd)
 {
 	char p[4096];
@@ -239,7 +244,8 @@ static void test_hello_in_session(void)
 
 	wire();
 	both_up("hello in mid-session");
-	ok_int(fd_write_all(relay_fd[1], hello, sizeof(hello) - 1), 0, "a hello between two frames");
+	ok_int(fd_write_all(relay_fd[1], hello, sizeof(hello) - 1), 0,
+	       "a hello between two frames");
 	UNTIL(guest.down);
 	ok(guest.down >= 1, "ends the session of the guest");
 	UNTIL(host.down);
@@ -248,7 +254,8 @@ static void test_hello_in_session(void)
 	/* the same text as user data is nothing special */
 	dial(u, 80);
 	for (int i = 0; i < 100; i++)
-		ok_int(chan_write(u->s, hello, sizeof(hello) - 1), sizeof(hello) - 1, "hello as data");
+		ok_int(chan_write(u->s, hello, sizeof(hello) - 1), sizeof(hello) - 1,
+		       "hello as data");
 	chan_write_end(u->s);
 	UNTIL(u->closed);
 	ok_int(u->got, 100 * (sizeof(hello) - 1), "comes back");
@@ -267,7 +274,8 @@ static void test_quiesce(void)
 	UNTIL(u->got > 100000);
 	ok_int(chan_quiesce(host.c), 0, "quiesce in the middle of a transfer");
 	ok_int(chan_quiesce(host.c), -EBUSY, "once");
-	ok_int(chan_connect(host.c, 80, &user_ops, &users[1], &users[1].s), -ENOTCONN, "no new streams");
+	ok_int(chan_connect(host.c, 80, &user_ops, &users[1], &users[1].s), -ENOTCONN,
+	       "no new streams");
 	UNTIL(host.down && guest.down);
 	ok(host.down == 1 && guest.down == 1, "both ends are down");
 	ok_str(host.why, "quiesced", "for the reason asked for");

@@ -8,10 +8,12 @@ static struct user users[2];
 static size_t allow = SIZE_MAX; /* what the host's stream reads */
 
 /* A frame (RFC 9113 §4.1) of LEN bytes of payload; returns its length. */
-static size_t frame(char *out, unsigned type, unsigned flags, unsigned stream, const void *p, size_t len)
+static size_t frame(char *out, unsigned type, unsigned flags, unsigned stream, const void *p,
+		    size_t len)
 {
-	char head[9] = { (char)(len >> 16), (char)(len >> 8), (char)len, (char)type, (char)flags,
-			 (char)(stream >> 24), (char)(stream >> 16), (char)(stream >> 8), (char)stream };
+	char head[9] = { (char)(len >> 16),    (char)(len >> 8),    (char)len,
+			 (char)type,	       (char)flags,	    (char)(stream >> 24),
+			 (char)(stream >> 16), (char)(stream >> 8), (char)stream };
 
 	memcpy(out, head, 9);
 	memcpy(out + 9, p, len);
@@ -74,7 +76,8 @@ static void start_real(enum chan_side side)
 	end_start(e, side, sv[0]);
 	if (side == CHAN_HOST)
 		ok(read_nonce(fake, "ASB1 HELLO ", nonce), "the host says hello");
-	snprintf(line, sizeof(line), side == CHAN_HOST ? "ASB1 READY %s\n" : "ASB1 HELLO %s\n", nonce);
+	snprintf(line, sizeof(line), side == CHAN_HOST ? "ASB1 READY %s\n" : "ASB1 HELLO %s\n",
+		 nonce);
 	ok_int(fd_write_all(fake, line, strlen(line)), 0, "the fake end answers");
 	UNTIL(e->up);
 }
@@ -118,7 +121,8 @@ static void host_survives(const char *what, const void *p, size_t n)
 	(void)!loop_once(&loop, 0);
 	send_bytes(p, n);
 	UNTIL(host.down);
-	ok(host.down >= 1 && users[0].closed == 1, "%s: the host ends the session (%s)", what, host.why);
+	ok(host.down >= 1 && users[0].closed == 1, "%s: the host ends the session (%s)", what,
+	   host.why);
 	ok(read_nonce(fake, "ASB1 HELLO ", nonce), "%s: and says hello again", what);
 	stop_real(&host);
 }
@@ -135,9 +139,11 @@ static void test_hostile_guest(void)
 	host_survives("HEADERS of one", b, frame(b, HEADERS, 4, 11, h, hl));
 	host_survives("PUSH_PROMISE", b, frame(b, PUSH, 4, 1, "\0\0\0\2\0", 5));
 	host_survives("PUSH_PROMISE for stream 0", b, frame(b, PUSH, 4, 0, "\0\0\0\2\0", 5));
-	host_survives("a window of more than 2^31", b, frame(b, WINDOW, 0, 0, "\x7f\xff\xff\xff", 4));
+	host_survives("a window of more than 2^31", b,
+		      frame(b, WINDOW, 0, 0, "\x7f\xff\xff\xff", 4));
 	host_survives("SETTINGS of 5 bytes", b, frame(b, SETTINGS, 0, 0, "\0\3\0\0\0", 5));
-	host_survives("an orderly GOAWAY that nobody asked for", b, frame(b, GOAWAY, 0, 0, "\0\0\0\0\0\0\0\0", 8));
+	host_survives("an orderly GOAWAY that nobody asked for", b,
+		      frame(b, GOAWAY, 0, 0, "\0\0\0\0\0\0\0\0", 8));
 	host_survives("bad HPACK", b, frame(b, HEADERS, 4, 1, "\xff\xff\xff\xff\xff\xff", 6));
 	memset(b, 0xff, sizeof(b));
 	host_survives("a frame of 16 MiB", b, 1000);
@@ -184,13 +190,18 @@ static void guest_refuses(const char *what, const char *fields[][2], size_t coun
 
 static void test_hostile_host(void)
 {
-	const char *get[][2] = { { ":method", "GET" }, { ":scheme", "http" }, { ":authority", "127.0.0.1:80" }, { ":path", "/" } };
+	const char *get[][2] = { { ":method", "GET" },
+				 { ":scheme", "http" },
+				 { ":authority", "127.0.0.1:80" },
+				 { ":path", "/" } };
 	const char *other[][2] = { { ":method", "CONNECT" }, { ":authority", "10.0.0.1:80" } };
 	const char *noport[][2] = { { ":method", "CONNECT" }, { ":authority", "127.0.0.1:" } };
 	const char *zero[][2] = { { ":method", "CONNECT" }, { ":authority", "127.0.0.1:0" } };
 	const char *big[][2] = { { ":method", "CONNECT" }, { ":authority", "127.0.0.1:65536" } };
 	const char *space[][2] = { { ":method", "CONNECT" }, { ":authority", "127.0.0.1: 80" } };
-	const char *more[][2] = { { ":method", "CONNECT" }, { ":authority", "127.0.0.1:80" }, { "x", "y" } };
+	const char *more[][2] = { { ":method", "CONNECT" },
+				  { ":authority", "127.0.0.1:80" },
+				  { "x", "y" } };
 	const char *none[][2] = { { ":method", "CONNECT" } };
 	const char *good[][2] = { { ":method", "CONNECT" }, { ":authority", "127.0.0.1:80" } };
 	char b[256], h[128];

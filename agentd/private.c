@@ -14,20 +14,20 @@
 #include "lib/sock.h"
 
 /*
- * A connection is idle, or it waits for one answer; while it waits it is paused, so that requests on it are answered in
- * their order. Two things can be waited for: the end of a drain, which has a deadline for each waiter, and the end of the
- * check program, which all waiters share.
+ * A connection is idle, or it waits for one answer; while it waits it is paused, so that requests
+ * on it are answered in their order. Two things can be waited for: the end of a drain, which has a
+ * deadline for each waiter, and the end of the check program, which all waiters share.
  *
- * The gate (admission) belongs to no connection: a client that dies in its drain leaves it shut, and the reopen timer, set
- * anew by each drain, opens it.
+ * The gate (admission) belongs to no connection: a client that dies in its drain leaves it shut,
+ * and the reopen timer, set anew by each drain, opens it.
  */
 
-#define REQUEST_MAX	(64UL << 10)
-#define REOPEN_DEFAULT	30000
-#define WAIT_MAX_MS	60000
-#define CHECK_LIMIT_NS	(10000 * 1000000LL)
-#define IDLE_LIMIT_NS	(120000 * 1000000LL)
-#define NS_PER_MS	1000000LL
+#define REQUEST_MAX    (64UL << 10)
+#define REOPEN_DEFAULT 30000
+#define WAIT_MAX_MS    60000
+#define CHECK_LIMIT_NS (10000 * 1000000LL)
+#define IDLE_LIMIT_NS  (120000 * 1000000LL)
+#define NS_PER_MS      1000000LL
 
 enum waits { WAITS_NOT, WAITS_DRAIN, WAITS_CHECK };
 
@@ -38,7 +38,8 @@ struct conn {
 	struct loop_timer limit;
 };
 
-struct private {
+struct private
+{
 	struct loop *loop;
 	const struct private_ops *ops; /* borrowed */
 	void *arg;		       /* the caller's */
@@ -50,7 +51,7 @@ struct private {
 	struct conn conn[PRIVATE_CONNS_MAX];
 };
 
-/* --- answers ------------------------------------------------------------------------------------------------------- */
+/* --- answers --------------------------------------------------------------- */
 
 /* Takes J. A client that does not read its answers, or no memory for one: the connection goes. */
 static void send_json(struct conn *c, cJSON *j)
@@ -130,7 +131,7 @@ static void on_limit(struct loop_timer *t)
 		answer_check(c, -ETIMEDOUT);
 }
 
-/* --- operations ------------------------------------------------------------------------------------------------------ */
+/* --- operations ------------------------------------------------------------ */
 
 static void open_gate(struct private *p)
 {
@@ -206,16 +207,19 @@ static int check_generation(const char *s, struct err *e)
 	return 0;
 }
 
-/* Names and values that execve(2) can carry; that they are strings without a NUL, jsn_parse and this have seen to. */
+/* Names and values that execve(2) can carry; that they are strings without a NUL, jsn_parse and
+ * this have seen to. */
 static int check_env(const cJSON *env, struct err *e)
 {
 	const cJSON *v;
 
-	cJSON_ArrayForEach(v, env) {
+	cJSON_ArrayForEach(v, env)
+	{
 		if (!cJSON_IsString(v))
 			return err_set(e, ERR_INVALID, 0, "env.%s is not a string", v->string);
 		if (!v->string[0] || strchr(v->string, '='))
-			return err_set(e, ERR_INVALID, 0, "\"%s\" cannot be the name of a variable", v->string);
+			return err_set(e, ERR_INVALID, 0, "\"%s\" cannot be the name of a variable",
+				       v->string);
 	}
 	return 0;
 }
@@ -259,11 +263,12 @@ static const struct {
 	const char *name;
 	void (*fn)(struct conn *c, const cJSON *request);
 } operations[] = {
-	{ "ping", op_ping },	 { "exec_check", op_exec_check }, { "drain", op_drain },
-	{ "reopen", op_reopen }, { "identity", op_identity },	  { "terminate", op_terminate },
+	{ "ping", op_ping },	     { "exec_check", op_exec_check },
+	{ "drain", op_drain },	     { "reopen", op_reopen },
+	{ "identity", op_identity }, { "terminate", op_terminate }, /* one a line */
 };
 
-/* --- connections ------------------------------------------------------------------------------------------------------ */
+/* --- connections ----------------------------------------------------------- */
 
 static void on_line(struct line_peer *peer, char *s, size_t len)
 {
@@ -328,8 +333,8 @@ static int make_folder(const char *path)
 	return fd_mkdirs(dir, 0755);
 }
 
-int private_start(struct loop *l, const char *path, const struct private_ops *ops, void *arg, struct private **ret,
-		  struct err *e)
+int private_start(struct loop *l, const char *path, const struct private_ops *ops, void *arg,
+		  struct private **ret, struct err *e)
 {
 	size_t n = strlen(path);
 	struct private *p;

@@ -30,7 +30,8 @@ static void on_line(struct line_peer *p, char *s, size_t len)
 
 	if (cJSON_IsObject(j) && jsn_bool(j, "ok", &good, NULL) > 0) {
 		why = "agentd refused";
-		ignore_result(jsn_str(j, "message", &why, NULL)); /* else it keeps the words above */
+		ignore_result(
+			jsn_str(j, "message", &why, NULL)); /* else it keeps the words above */
 	}
 	if (good)
 		finish(c, 0, j, "");
@@ -40,7 +41,8 @@ static void on_line(struct line_peer *p, char *s, size_t len)
 
 static void on_closed(struct line_peer *p, int error)
 {
-	finish(p->arg, error ? error : -ECONNRESET, NULL, error == -ETIMEDOUT ? "agentd does not answer" : "agentd hung up");
+	finish(p->arg, error ? error : -ECONNRESET, NULL,
+	       error == -ETIMEDOUT ? "agentd does not answer" : "agentd hung up");
 }
 
 static int attempt(struct agent_call *c)
@@ -69,7 +71,8 @@ static void on_again(struct loop_timer *t)
 		finish(c, r, NULL, "agentd is not there");
 }
 
-void agent_call(struct agent_call *c, struct loop *l, const char *path, cJSON *request, bool patient, int64_t limit_ns)
+void agent_call(struct agent_call *c, struct loop *l, const char *path, cJSON *request,
+		bool patient, int64_t limit_ns)
 {
 	c->loop = l;
 	c->peer = (struct line_peer)LINE_PEER_INIT;

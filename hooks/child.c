@@ -47,7 +47,8 @@ static void watch(struct child *c, struct loop *l, pid_t pid, int64_t limit_ns)
 	loop_arm(l, &c->limit, limit_ns);
 }
 
-int child_run(struct child *c, struct loop *l, const char *path, char *const *envp, int64_t limit_ns, struct err *e)
+int child_run(struct child *c, struct loop *l, const char *path, char *const *envp,
+	      int64_t limit_ns, struct err *e)
 {
 	char *argv[2];
 	struct proc_spec s = PROC_SPEC_INIT;

@@ -10,7 +10,8 @@
 #include "lib/err.h"
 #include "lib/loop.h"
 
-/* Children with a deadline. SIGCHLD must be in the set that the loop takes; its handler calls child_reap. */
+/* Children with a deadline. SIGCHLD must be in the set that the loop takes; its handler calls
+ * child_reap. */
 struct child {
 	pid_t pid; /* 0 when none */
 	bool killed;
@@ -22,9 +23,10 @@ struct child {
 	struct child *next;
 };
 
-/* Runs PATH without arguments in a session of its own; killed with its group after LIMIT_NS. 0, or negative errno with a message,
- * and DONE is not called then. */
-int child_run(struct child *c, struct loop *l, const char *path, char *const *envp, int64_t limit_ns, struct err *e) MUST_CHECK;
+/* Runs PATH without arguments in a session of its own; killed with its group after LIMIT_NS. 0, or
+ * negative errno with a message, and DONE is not called then. */
+int child_run(struct child *c, struct loop *l, const char *path, char *const *envp,
+	      int64_t limit_ns, struct err *e) MUST_CHECK;
 
 /* Runs sync(2) in a process of its own. */
 int child_sync(struct child *c, struct loop *l, int64_t limit_ns) MUST_CHECK;

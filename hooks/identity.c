@@ -34,7 +34,7 @@ static int give_kernel(const struct fresh *f)
 	int r = seed_kernel(f->kernel, sizeof(f->kernel), &reseeded);
 
 	if (r == 0 && !reseeded)
-		log_info("the kernel's generator was fed, but not reseeded at once: no CAP_SYS_ADMIN");
+		log_info("fed the kernel's generator, but not reseeded: no CAP_SYS_ADMIN");
 	return r;
 }
 
@@ -43,7 +43,8 @@ static int write_id(const char *path, const char *id)
 	const char *slash = strrchr(path, '/');
 	char dir[PATH_MAX];
 
-	if (slash && slash != path && str_format(dir, sizeof(dir), "%.*s", (int)(slash - path), path) == 0)
+	if (slash && slash != path &&
+	    str_format(dir, sizeof(dir), "%.*s", (int)(slash - path), path) == 0)
 		ignore_result(fd_mkdirs(dir, 0755)); /* if it fails, so does the next */
 	return fd_replace_file_lazy(path, id, strlen(id), 0644);
 }
@@ -71,7 +72,8 @@ static int set_clock(int64_t want_ns)
 	now = (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 	if (llabs(now - want_ns) <= CLOCK_OFF_NS)
 		return 0;
-	t = (struct timespec){ .tv_sec = (time_t)(want_ns / NS_PER_S), .tv_nsec = (long)(want_ns % NS_PER_S) };
+	t = (struct timespec){ .tv_sec = (time_t)(want_ns / NS_PER_S),
+			       .tv_nsec = (long)(want_ns % NS_PER_S) };
 	return clock_settime(CLOCK_REALTIME, &t) < 0 ? -errno : 0;
 }
 

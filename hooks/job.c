@@ -7,11 +7,13 @@
 #include "lib/log.h"
 
 /*
- * Who asks while the job runs joins it. /run is the exception: one body only. The first one that comes is the winner from the
- * moment on in which its job starts; a job that fails makes room again, so that the platform may retry.
+ * Who asks while the job runs joins it. /run is the exception: one body only. The first one that
+ * comes is the winner from the moment on in which its job starts; a job that fails makes room
+ * again, so that the platform may retry.
  *
- * Steps run until one waits. The time of each is cut to what is left for all; a step for which nothing is left has failed
- * with ETIMEDOUT, and if it is no `must`, the answer is still given in time.
+ * Steps run until one waits. The time of each is cut to what is left for all; a step for which
+ * nothing is left has failed with ETIMEDOUT, and if it is no `must`, the answer is still given in
+ * time.
  */
 
 static void on_waiter_end(void *arg)
@@ -50,7 +52,8 @@ static void finish(struct job *j, int status)
 
 static int64_t step_time(const struct job *j, const struct step *s)
 {
-	int64_t left = j->end_ns - loop_now(), want = s->limit_ns ? s->limit_ns : j->h->drain_ns + JOB_MARGIN_NS;
+	int64_t left = j->end_ns - loop_now(),
+		want = s->limit_ns ? s->limit_ns : j->h->drain_ns + JOB_MARGIN_NS;
 
 	return left < want ? left : want;
 }

@@ -16,22 +16,24 @@
 #include "scripts.h"
 
 /*
- * A hook that is being worked on: the steps of its phase, one after another, then one answer to everybody who asked for it
- * meanwhile. There is one job for each phase, so the same hook never runs twice at a time.
+ * A hook that is being worked on: the steps of its phase, one after another, then one answer to
+ * everybody who asked for it meanwhile. There is one job for each phase, so the same hook never
+ * runs twice at a time.
  */
 struct hooks {
 	struct loop *loop;
-	const char *bind_addr;	   /* all borrowed, for ever; NULL: every address */
+	const char *bind_addr; /* all borrowed, for ever; NULL: every address */
 	const char *agent_socket;
 	const char *identity_path;
-	const char *etc;	   /* /etc/asb */
+	const char *etc; /* /etc/asb */
 	int64_t drain_ns;
 	bool machine; /* host name, machine-id and clock are ours to set */
 	struct once once;
 };
 
-#define JOB_WAITERS   64
-#define JOB_MARGIN_NS (200 * 1000000LL) /* for agentd's answer to a drain to arrive before we give up on it */
+#define JOB_WAITERS 64
+#define JOB_MARGIN_NS \
+	(200 * 1000000LL) /* for agentd's answer to a drain to arrive before we give up on it */
 
 struct job;
 
@@ -52,7 +54,7 @@ struct phase {
 	int64_t limit_ns; /* for all steps, to stay inside what the platform allows */
 	bool drains;	  /* the drain time comes on top */
 	bool once;	  /* one body for ever */
-	bool payload;	  /* the body is read; where it is not `once`, a bad one is as good as none */
+	bool payload; /* the body is read; where it is not `once`, a bad one is as good as none */
 	struct step steps[STEPS_MAX + 1]; /* terminated by fn == NULL */
 };
 

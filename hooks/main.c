@@ -52,7 +52,8 @@ static void load_state(struct hooks *h)
 	const char *slash = strrchr(h->identity_path, '/');
 	char dir[PATH_MAX];
 
-	if (!slash || str_format(dir, sizeof(dir), "%.*s", (int)(slash - h->identity_path), h->identity_path) < 0)
+	if (!slash || str_format(dir, sizeof(dir), "%.*s", (int)(slash - h->identity_path),
+				 h->identity_path) < 0)
 		ignore_result(str_format(dir, sizeof(dir), "."));
 	once_load(&h->once, dir, env_or("ASB_INIT_ID", ""));
 }
@@ -78,7 +79,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "--version"))
 		return printf("asb-hooks %s\n", ASB_VERSION) < 0;
 	if (argc > 1) {
-		(void)fputs("usage: asb-hooks [--version]\nConfigured by its environment: see asb-hooks(8).\n", stderr);
+		(void)fputs("usage: asb-hooks [--version]\nSettings: see asb-hooks(8).\n", stderr);
 		return strcmp(argv[1], "--help") != 0;
 	}
 	log_open("asb-hooks", STDERR_FILENO, LOG_LEVEL_INFO);
@@ -87,14 +88,16 @@ int main(int argc, char **argv)
 			    .agent_socket = env_or("AGENTD_SOCKET", PROTO_AGENT_SOCKET),
 			    .identity_path = env_or("AGENTD_IDENTITY_PATH", PROTO_IDENTITY),
 			    .etc = env_or("ASB_ETC", "/etc/asb"),
-			    .machine = access(PROTO_INIT_SOCKET, F_OK) == 0 || getenv("ASB_HOOKS_MACHINE") };
+			    .machine = access(PROTO_INIT_SOCKET, F_OK) == 0 ||
+				       getenv("ASB_HOOKS_MACHINE") };
 	if (str_to_ns(env_or("AGENTD_SUSPEND_DRAIN_SECONDS", "8"), DRAIN_MAX_S, &h.drain_ns) < 0 ||
 	    str_to_u64(env_or("AGENTD_HOOK_PORT", "9000"), 1, 65535, &port) < 0) {
-		log_error("AGENTD_SUSPEND_DRAIN_SECONDS or AGENTD_HOOK_PORT is no number in its range");
+		log_error("AGENTD_SUSPEND_DRAIN_SECONDS or AGENTD_HOOK_PORT is wrong");
 		return 1;
 	}
 	load_state(&h);
-	if (loop_init(&loop) < 0 || take_signals(&loop) < 0 || server_start(&h, (uint16_t)port, &e) < 0) {
+	if (loop_init(&loop) < 0 || take_signals(&loop) < 0 ||
+	    server_start(&h, (uint16_t)port, &e) < 0) {
 		log_error("%s", e.msg[0] ? e.msg : "cannot start");
 		return 1;
 	}

@@ -12,7 +12,8 @@
 
 #define FILE_NAME "run.sha256"
 
-/* The file is "<sha256> <init id>\n". One that is anything else counts as none: then a second /run would win, as in a fresh guest. */
+/* The file is "<sha256> <init id>\n". One that is anything else counts as none: then a second /run
+ * would win, as in a fresh guest. */
 void once_load(struct once *o, const char *dir, const char *init_id)
 {
 	AUTO_BUF b;
@@ -23,8 +24,8 @@ void once_load(struct once *o, const char *dir, const char *init_id)
 	    str_format(o->init_id, sizeof(o->init_id), "%s", init_id) < 0)
 		o->path[0] = '\0';
 	buf_init(&b, 256);
-	if (fd_read_file(AT_FDCWD, o->path, &b) < 0 || b.len < n + 2 || strspn(b.p, "0123456789abcdef") != n ||
-	    b.p[n] != ' ' || b.p[b.len - 1] != '\n')
+	if (fd_read_file(AT_FDCWD, o->path, &b) < 0 || b.len < n + 2 ||
+	    strspn(b.p, "0123456789abcdef") != n || b.p[n] != ' ' || b.p[b.len - 1] != '\n')
 		return;
 	b.p[b.len - 1] = '\0';
 	if (!strcmp(b.p + n + 1, o->init_id))

@@ -32,7 +32,9 @@ static int read_entropy(struct payload *p, struct err *e)
 	p->entropy = malloc(n / 4 * 3 + 3);
 	if (!p->entropy)
 		return err_set(e, ERR_IO, ENOMEM, "payload");
-	return b64_decode(s, n, p->entropy, &p->entropy_len) < 0 ? invalid(e, "entropy is not base64") : 0;
+	return b64_decode(s, n, p->entropy, &p->entropy_len) < 0
+		       ? invalid(e, "entropy is not base64")
+		       : 0;
 }
 
 /* "1767225600.5" or the number: a double holds the microseconds of a date, not its nanoseconds. */
@@ -44,7 +46,9 @@ static int read_time(struct payload *p, struct err *e)
 	if (!t || cJSON_IsNull(t))
 		return 0;
 	if (cJSON_IsString(t))
-		return str_to_ns(t->valuestring, TIME_MAX_S, &p->time_ns) < 0 ? invalid(e, "time is no time") : 0;
+		return str_to_ns(t->valuestring, TIME_MAX_S, &p->time_ns) < 0
+			       ? invalid(e, "time is no time")
+			       : 0;
 	v = cJSON_IsNumber(t) ? t->valuedouble : -1;
 	if (!(v >= 0 && v < (double)TIME_MAX_S))
 		return invalid(e, "time is no time");
@@ -59,9 +63,11 @@ static int read_env(struct payload *p, struct err *e)
 
 	if (r < 0)
 		return r;
-	cJSON_ArrayForEach(v, env)
-		if (!cJSON_IsString(v) || !v->string[0] || strchr(v->string, '='))
-			return invalid(e, "env is not an object of strings");
+	cJSON_ArrayForEach(v,
+			   env) if (!cJSON_IsString(v) || !v->string[0] ||
+				    strchr(v->string,
+					   '=')) return invalid(e,
+								"env is not an object of strings");
 	p->env = env;
 	return 0;
 }

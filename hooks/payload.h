@@ -10,8 +10,8 @@
 #include "lib/err.h"
 
 /*
- * The body of /run (and, in a local VM, of /resume): the platform's envelope {"microvmId":…,"runHookPayload":"<string>"}, or a
- * payload of ours without one, or nothing. Pure.
+ * The body of /run (and, in a local VM, of /resume): the platform's envelope
+ * {"microvmId":…,"runHookPayload":"<string>"}, or the payload without one, or nothing. Pure.
  */
 struct cJSON;
 
@@ -19,27 +19,32 @@ struct cJSON;
 #define PAYLOAD_ENTROPY_MAX 4096
 
 struct payload {
-	struct cJSON *doc;	   /* owned: the payload when it is a JSON object, else NULL */
-	char *text;		   /* owned: the payload as it came, NULL when there is none */
-	char *microvm_id;	   /* owned, or NULL */
-	const char *hostname;	   /* valid; points into doc; NULL when absent, as all below */
-	const char *agent_token;   /* not empty */
-	const struct cJSON *env;   /* an object of strings */
-	int64_t time_ns;	   /* since 1970; 0 when absent */
-	unsigned char *entropy;	   /* owned */
+	struct cJSON *doc;	 /* owned: the payload when it is a JSON object, else NULL */
+	char *text;		 /* owned: the payload as it came, NULL when there is none */
+	char *microvm_id;	 /* owned, or NULL */
+	const char *hostname;	 /* valid; points into doc; NULL when absent, as all below */
+	const char *agent_token; /* not empty */
+	const struct cJSON *env; /* an object of strings */
+	int64_t time_ns;	 /* since 1970; 0 when absent */
+	unsigned char *entropy;	 /* owned */
 	size_t entropy_len;
 };
 
-#define PAYLOAD_INIT { NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0 }
+#define PAYLOAD_INIT                                           \
+	{                                                      \
+		NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0 \
+	}
 
 /*
- * BODY has N bytes and a NUL behind them. 0; or a negative errno with a message and RET untouched: the body is neither empty nor a
- * JSON object, or a key that we know holds something else than it must. A payload that is not a JSON object is opaque text.
+ * BODY has N bytes and a NUL behind them. 0; or a negative errno with a message and RET untouched:
+ * the body is neither empty nor a JSON object, or a key that we know holds something else than it
+ * must. A payload that is not a JSON object is opaque text.
  */
 int payload_parse(const char *body, size_t n, struct payload *ret, struct err *e) MUST_CHECK;
 void payload_done(struct payload *p);
 
-/* What the image's own scripts may see of it: the text, less the members that are secrets. Owned by the caller; NULL: nothing. */
+/* What the image's own scripts may see of it: the text, less the members that are secrets. Owned by
+ * the caller; NULL: nothing. */
 char *payload_public(const struct payload *p) MUST_CHECK;
 
 #endif

@@ -14,7 +14,8 @@
 
 bool scripts_name_ok(const char *name)
 {
-	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+	static const char good[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 	size_t n = strlen(name);
 
 	return n > 0 && n < SCRIPTS_NAME_MAX && name[0] != '.' && strspn(name, good) == n;
@@ -36,8 +37,8 @@ static void list(struct scripts *s)
 	while (s->count < SCRIPTS_MAX && (e = readdir(d))) {
 		struct stat st;
 
-		if (!scripts_name_ok(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode) ||
-		    faccessat(dirfd(d), e->d_name, X_OK, 0) < 0)
+		if (!scripts_name_ok(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) < 0 ||
+		    !S_ISREG(st.st_mode) || faccessat(dirfd(d), e->d_name, X_OK, 0) < 0)
 			continue;
 		memcpy(s->name[s->count++], e->d_name, strlen(e->d_name) + 1);
 	}
@@ -56,7 +57,8 @@ static bool next(struct scripts *s)
 		char path[sizeof(s->dir) + SCRIPTS_NAME_MAX + 1];
 
 		if (left <= 0) {
-			log_warn("%s: no time left for %s and what comes after it", s->dir, s->name[s->at]);
+			log_warn("%s: no time left for %s and what comes after it", s->dir,
+				 s->name[s->at]);
 			return false;
 		}
 		if (left > SCRIPTS_EACH_NS)
@@ -86,8 +88,8 @@ static void on_child(void *arg, int status)
 		s->done(s->arg);
 }
 
-bool scripts_run(struct scripts *s, struct loop *l, const char *dir, char *const *env, int64_t limit_ns,
-		 void (*done)(void *arg), void *arg)
+bool scripts_run(struct scripts *s, struct loop *l, const char *dir, char *const *env,
+		 int64_t limit_ns, void (*done)(void *arg), void *arg)
 {
 	if (str_format(s->dir, sizeof(s->dir), "%s", dir) < 0)
 		return false;

@@ -16,11 +16,12 @@
 #include "lib/fd.h"
 
 /*
- * The kernel's generator alone is not enough to make a difference (it is what was cloned), but it is good against somebody who
- * knows the clock and the payload; the others are the reverse. A source that is missing costs nothing: the mix is at least as
- * good as the best of them.
+ * The kernel's generator alone is not enough to make a difference (it is what was cloned), but it
+ * is good against somebody who knows the clock and the payload; the others are the reverse. A
+ * source that is missing costs nothing: the mix is at least as good as the best of them.
  *
- * On x86-64, BearSSL's seeder is RDRAND where the CPU has it, else the system's again. RNDR of ARMv8.5 it does not know.
+ * On x86-64, BearSSL's seeder is RDRAND where the CPU has it, else the system's again. RNDR of
+ * ARMv8.5 it does not know.
  */
 
 #define GIVE_MAX 64
@@ -51,7 +52,10 @@ static void from_cpu(unsigned char out[32])
 		uint64_t v = 0;
 		uint32_t good = 0;
 
-		__asm__ volatile("mrs %0, s3_3_c2_c4_0\n\tcset %w1, ne" : "=r"(v), "=r"(good) : : "cc");
+		__asm__ volatile("mrs %0, s3_3_c2_c4_0\n\tcset %w1, ne"
+				 : "=r"(v), "=r"(good)
+				 :
+				 : "cc");
 		if (good)
 			memcpy(out + 8 * i, &v, sizeof(v));
 	}
@@ -69,12 +73,14 @@ void seed_draw(const void *host, size_t host_len, void *out, size_t n)
 {
 	unsigned char kernel[32] = { 0 }, cpu[32] = { 0 };
 	struct timespec t[3] = { { 0 } };
-	struct seed_part parts[] = {
-		{ kernel, sizeof(kernel) }, { cpu, sizeof(cpu) }, { host, host_len }, { t, sizeof(t) }
-	};
+	struct seed_part parts[] = { { kernel, sizeof(kernel) },
+				     { cpu, sizeof(cpu) },
+				     { host, host_len },
+				     { t, sizeof(t) } };
 
 	if (getrandom(kernel, sizeof(kernel), GRND_NONBLOCK) < 0) {
-		/* not seeded yet, in the first moments of a boot without any source: the others must do */
+		/* not seeded yet, in the first moments of a boot without any source: the others
+		 * must do */
 	}
 	from_cpu(cpu);
 	(void)clock_gettime(CLOCK_REALTIME, &t[0]);

@@ -43,7 +43,8 @@ static int send_power_off(const char *grace_ms)
 		return r;
 	if (grace_ms && str_to_u64(grace_ms, 0, GRACE_MAX_MS, &ms) < 0)
 		return -EINVAL;
-	r = str_format(line, sizeof(line), "power-off%s%s\n", grace_ms ? " " : "", grace_ms ? grace_ms : "");
+	r = str_format(line, sizeof(line), "power-off%s%s\n", grace_ms ? " " : "",
+		       grace_ms ? grace_ms : "");
 	if (r < 0)
 		return r;
 	return write(fd, line, strlen(line)) == (ssize_t)strlen(line) ? 0 : -EIO;
@@ -56,7 +57,8 @@ static void on_power_off(struct httpd_req *r)
 	if (e == 0)
 		httpd_reply(r, 202, NULL, "", 0);
 	else if (e == -ENOENT)
-		httpd_reply_error(r, 404, "Not Found"); /* no VM of ours: this route does not exist */
+		httpd_reply_error(r, 404,
+				  "Not Found"); /* no VM of ours: this route does not exist */
 	else if (e == -EINVAL)
 		httpd_reply_error(r, 400, "grace_ms");
 	else
@@ -64,16 +66,19 @@ static void on_power_off(struct httpd_req *r)
 }
 
 static const struct httpd_route routes[] = {
-	{ "POST", PROTO_HOOK_PREFIX "{}", HTTPD_BODY_BUFFER, PAYLOAD_BODY_MAX, on_hook, HTTPD_OPEN },
+	{ "POST", PROTO_HOOK_PREFIX "{}", HTTPD_BODY_BUFFER, PAYLOAD_BODY_MAX, on_hook,
+	  HTTPD_OPEN },
 	{ "POST", "/asb/v1/power-off", HTTPD_BODY_NONE, 0, on_power_off, HTTPD_OPEN },
 	{ NULL, NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
 };
 
 int server_start(struct hooks *h, uint16_t port, struct err *e)
 {
-	struct httpd_config c = {
-		.name = "hooks", .routes = routes, .max_conns = CONNECTIONS_MAX, .idle_s = IDLE_S, .arg = h
-	};
+	struct httpd_config c = { .name = "hooks",
+				  .routes = routes,
+				  .max_conns = CONNECTIONS_MAX,
+				  .idle_s = IDLE_S,
+				  .arg = h };
 	struct httpd *server;
 	int r;
 

@@ -12,13 +12,15 @@
 #include "lib/str.h"
 
 /*
- * What each hook does: the table `phases`, and the functions of its steps. The limits keep to the time that the platform gives by
- * default and that our images register (ready 60 s, validate 15, run and resume 5, suspend and terminate 10).
+ * What each hook does: the table `phases`, and the functions of its steps. The limits keep to the
+ * time that the platform gives by default and that our images register (ready 60 s, validate 15,
+ * run and resume 5, suspend and terminate 10).
  */
 
 #define MS 1000000LL
 
-/* --- questions to agentd ------------------------------------------------------------------------------------------- */
+/* --- questions to agentd
+ * ------------------------------------------------------------------------------------------- */
 
 static void on_answer(void *arg, int result, const cJSON *answer, const char *why)
 {
@@ -97,7 +99,7 @@ static int step_tell(struct job *j, int64_t limit_ns)
 	return ask(j, q, true, limit_ns);
 }
 
-/* --- our own ---------------------------------------------------------------------------------------------------------- */
+/* --- our own --------------------------------------------------------------- */
 
 static int step_renew(struct job *j, int64_t limit_ns)
 {
@@ -134,7 +136,8 @@ static void on_check(void *arg, int status)
 
 static void make_env(struct job *j)
 {
-	static char path_word[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	static char path_word[] =
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	static char home_word[] = "HOME=/root", lang_word[] = "LANG=C.UTF-8";
 	const char *id = j->payload.microvm_id;
 	size_t n = 0;
@@ -142,11 +145,14 @@ static void make_env(struct job *j)
 	j->env[n++] = path_word;
 	j->env[n++] = home_word;
 	j->env[n++] = lang_word;
-	if (str_format(j->env_words[0], sizeof(j->env_words[0]), "ASB_HOOK=%s", j->phase->name) == 0)
+	if (str_format(j->env_words[0], sizeof(j->env_words[0]), "ASB_HOOK=%s", j->phase->name) ==
+	    0)
 		j->env[n++] = j->env_words[0];
-	if (str_format(j->env_words[1], sizeof(j->env_words[1]), "ASB_IDENTITY=%s", j->h->identity_path) == 0)
+	if (str_format(j->env_words[1], sizeof(j->env_words[1]), "ASB_IDENTITY=%s",
+		       j->h->identity_path) == 0)
 		j->env[n++] = j->env_words[1];
-	if (id && str_format(j->env_words[2], sizeof(j->env_words[2]), "ASB_MICROVM_ID=%s", id) == 0)
+	if (id &&
+	    str_format(j->env_words[2], sizeof(j->env_words[2]), "ASB_MICROVM_ID=%s", id) == 0)
 		j->env[n++] = j->env_words[2];
 	j->env[n] = NULL;
 }
@@ -181,7 +187,9 @@ static int step_scripts(struct job *j, int64_t limit_ns)
 	if (r < 0)
 		return r;
 	make_env(j);
-	return scripts_run(&j->scripts, j->h->loop, dir, j->env, limit_ns, on_scripts, j) ? STEP_WAIT : STEP_DONE;
+	return scripts_run(&j->scripts, j->h->loop, dir, j->env, limit_ns, on_scripts, j)
+		       ? STEP_WAIT
+		       : STEP_DONE;
 }
 
 static void on_synced(void *arg, int status)
@@ -199,29 +207,55 @@ static int step_sync(struct job *j, int64_t limit_ns)
 	return r < 0 ? r : STEP_WAIT;
 }
 
-/* --- the table ---------------------------------------------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------- */
 
 const struct phase phases[JOB_PHASES] = {
-	{ "ready", 8000 * MS, false, false, false,
-	  { { "agentd", step_ping, 1000 * MS, true }, { "readiness check", step_ready_check, 5000 * MS, true } } },
-	{ "validate", 12000 * MS, false, false, false, { { "exec", step_exec_check, 11000 * MS, true } } },
+	{ "ready",
+	  8000 * MS,
+	  false,
+	  false,
+	  false,
+	  { { "agentd", step_ping, 1000 * MS, true },
+	    { "readiness check", step_ready_check, 5000 * MS, true } } },
+	{ "validate",
+	  12000 * MS,
+	  false,
+	  false,
+	  false,
+	  { { "exec", step_exec_check, 11000 * MS, true } } },
 	/* Nothing that a workload could see may happen before the generator is reseeded. */
-	{ "run", 4600 * MS, false, true, true,
+	{ "run",
+	  4600 * MS,
+	  false,
+	  true,
+	  true,
 	  { { "identity", step_renew, 1000 * MS, false },
 	    { "agentd", step_tell, 2000 * MS, true },
 	    { "run once", step_commit, 1000 * MS, false },
 	    { "payload", step_keep_payload, 1000 * MS, false },
 	    { "scripts", step_scripts, 4000 * MS, false } } },
-	{ "resume", 4600 * MS, false, false, true,
+	{ "resume",
+	  4600 * MS,
+	  false,
+	  false,
+	  true,
 	  { { "identity", step_renew, 1000 * MS, false },
 	    { "agentd", step_tell, 1000 * MS, false },
 	    { "admission", step_reopen, 1000 * MS, false },
 	    { "scripts", step_scripts, 4000 * MS, false } } },
-	{ "suspend", 1600 * MS, true, false, false,
+	{ "suspend",
+	  1600 * MS,
+	  true,
+	  false,
+	  false,
 	  { { "drain", step_drain, 0, false },
 	    { "scripts", step_scripts, 3000 * MS, false },
 	    { "sync", step_sync, 3000 * MS, false } } },
-	{ "terminate", 9000 * MS, false, false, false,
+	{ "terminate",
+	  9000 * MS,
+	  false,
+	  false,
+	  false,
 	  { { "workload", step_terminate, 1000 * MS, false },
 	    { "drain", step_drain, 2000 * MS, false },
 	    { "scripts", step_scripts, 3000 * MS, false },

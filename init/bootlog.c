@@ -17,8 +17,9 @@
 #include "lib/str.h"
 
 /*
- * The guest's side of a virtio port writes with EAGAIN until the kernel has processed the host's "open" message, which
- * arrives a moment after the name. So every line goes to `kept` first, and from there when the port takes it.
+ * The guest's side of a virtio port writes with EAGAIN until the kernel has processed the host's
+ * "open" message, which arrives a moment after the name. So every line goes to `kept` first, and
+ * from there when the port takes it.
  *
  * The port is opened once and stays open for ever.
  */
@@ -54,7 +55,8 @@ static bool is_boot_port(int dir, const char *entry)
 	AUTO_BUF name;
 
 	buf_init(&name, 64);
-	if (str_format(path, sizeof(path), "%s/name", entry) < 0 || fd_read_file(dir, path, &name) < 0 || !name.p)
+	if (str_format(path, sizeof(path), "%s/name", entry) < 0 ||
+	    fd_read_file(dir, path, &name) < 0 || !name.p)
 		return false;
 	name.p[strcspn(name.p, "\n")] = '\0';
 	return !strcmp(name.p, PROTO_PORT_BOOT);
@@ -164,10 +166,12 @@ void bootlog_error(const struct err *e)
 	int n;
 
 	memcpy(what, e->msg, len + 1);
-	if (e->errnum && len > tail + 2 && !strcmp(what + len - tail, why)) /* err_set has put it there */
+	if (e->errnum && len > tail + 2 &&
+	    !strcmp(what + len - tail, why)) /* err_set has put it there */
 		what[len - tail - 2] = '\0';
 	quote(a, sizeof(a), what);
-	n = snprintf(s, sizeof(s), "{\"error\":\"%s\",\"errno\":%d,\"message\":\"%s\"}\n", a, e->errnum, why);
+	n = snprintf(s, sizeof(s), "{\"error\":\"%s\",\"errno\":%d,\"message\":\"%s\"}\n", a,
+		     e->errnum, why);
 	if (n > 0 && n < (int)sizeof(s))
 		line(s, (size_t)n);
 }

@@ -26,7 +26,8 @@ static int top = -1, sys_dir = -1, work_dir = -1;
 struct cgroup_limits cgroup_limits_for(uint64_t mem_total, uint64_t pid_max, uint64_t threads_max)
 {
 	uint64_t pids = pid_max < threads_max ? pid_max : threads_max;
-	uint64_t reserve = mem_total / 16; /* for the agent, and for kernel memory that nobody is charged for */
+	uint64_t reserve = mem_total /
+			   16; /* for the agent, and for kernel memory that nobody is charged for */
 
 	if (reserve < 24 * MIB)
 		reserve = 24 * MIB;
@@ -60,7 +61,8 @@ static void enable_controllers(int dir)
 {
 	static const char *const want[] = { "+cpu", "+memory", "+pids", "+io", "+cpuset" };
 
-	for (size_t i = 0; i < ARRAY_LEN(want); i++) /* one by one: a missing one must not take the others along */
+	for (size_t i = 0; i < ARRAY_LEN(want);
+	     i++) /* one by one: a missing one must not take the others along */
 		ignore_result(fd_write_str(dir, "cgroup.subtree_control", want[i]));
 }
 
@@ -123,7 +125,8 @@ bool cgroup_work_populated(void)
 	AUTO_BUF b;
 
 	buf_init(&b, 1024);
-	return work_dir >= 0 && fd_read_file(work_dir, "cgroup.events", &b) == 0 && b.p && strstr(b.p, "populated 1");
+	return work_dir >= 0 && fd_read_file(work_dir, "cgroup.events", &b) == 0 && b.p &&
+	       strstr(b.p, "populated 1");
 }
 
 static void signal_procs(int dir, int sig)

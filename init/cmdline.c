@@ -34,7 +34,8 @@ static int set_time(struct cmdline *c, const char *v, struct err *e)
 
 	if (r < 0)
 		return err_set(e, ERR_INVALID, -r, "asb.time=%s", v);
-	c->time = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+	c->time = (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				     .tv_nsec = (long)(ns % 1000000000) };
 	return 0;
 }
 
@@ -70,7 +71,8 @@ int cmdline_parse(const char *text, struct cmdline *ret, struct err *e)
 			break;
 		if (str_starts(text, "asb.")) {
 			if (n >= sizeof(w))
-				return err_set(e, ERR_INVALID, ENAMETOOLONG, "an asb. word of %zu bytes", n);
+				return err_set(e, ERR_INVALID, ENAMETOOLONG,
+					       "an asb. word of %zu bytes", n);
 			memcpy(w, text, n);
 			w[n] = '\0';
 			r = take_word(&c, w, e);

@@ -19,12 +19,14 @@
 #include "sup.h"
 
 /*
- * Nothing of the machine is touched here: the container's runtime has made mounts, network and clock. What is left is to start
- * agentd, asb-hooks and the command, to pass signals on, to reap, and to end.
+ * Nothing of the machine is touched here: the container's runtime has made mounts, network and
+ * clock. What is left is to start agentd, asb-hooks and the command, to pass signals on, to reap,
+ * and to end.
  *
- * The end has three phases. ASKED: TERM or INT came and was passed on; the command has GRACE_NS, which is less than the
- * 10 s that docker stop waits before it kills us. REST: the command has ended (or there is none, or its grace is over); what
- * is left gets TERM and REST_NS. KILL: then SIGKILL, again and again, because each death may bring us new orphans.
+ * The end has three phases. ASKED: TERM or INT came and was passed on; the command has GRACE_NS,
+ * which is less than the 10 s that docker stop waits before it kills us. REST: the command has
+ * ended (or there is none, or its grace is over); what is left gets TERM and REST_NS. KILL: then
+ * SIGKILL, again and again, because each death may bring us new orphans.
  */
 
 #define GRACE_NS (7000 * 1000000LL)
@@ -41,9 +43,10 @@ static enum phase phase;
 static struct loop_timer phase_timer, reap_again;
 static int exit_status;
 
-/* --- the command ------------------------------------------------------------------------------------------------- */
+/* --- the command ----------------------------------------------------------- */
 
-/* In the child: a process group of its own, in front of the terminal when there is one, so that ^C reaches it once. */
+/* In the child: a process group of its own, in front of the terminal when there is one, so that ^C
+ * reaches it once. */
 static int own_group(void *arg)
 {
 	struct sigaction ign = { .sa_handler = SIG_IGN }, dfl = { .sa_handler = SIG_DFL };
@@ -78,7 +81,7 @@ static int start_command(char **argv)
 				       : CONTAINER_EXIT_USAGE;
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------ */
+/* --- the end --------------------------------------------------------------- */
 
 static void begin(enum phase p)
 {
@@ -101,7 +104,8 @@ static void on_phase_timer(struct loop_timer *t)
 {
 	(void)t;
 	if (phase == PHASE_KILL)
-		loop_stop(&loop); /* what is left cannot be killed; the kernel ends it with us where we are PID 1 */
+		loop_stop(&loop); /* what is left cannot be killed; the kernel ends it with us where
+				     we are PID 1 */
 	else
 		begin(phase == PHASE_ASKED ? PHASE_REST : PHASE_KILL);
 }
@@ -130,9 +134,11 @@ static void reap(struct loop_timer *t)
 	}
 }
 
-/* --- signals ------------------------------------------------------------------------------------------------------ */
+/* --- signals --------------------------------------------------------------- */
 
-static const int passed[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
+static const int passed[] = {
+	SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT
+};
 
 static void on_signal(void *arg, const void *siginfo)
 {
@@ -162,7 +168,7 @@ static int take_signals(void)
 	return loop_signals(&loop, &set, on_signal, NULL);
 }
 
-/* --- start -------------------------------------------------------------------------------------------------------- */
+/* --- start ----------------------------------------------------------------- */
 
 static void on_ready(void *arg, const char *late)
 {
@@ -185,7 +191,8 @@ static int add_service(const char *name)
 
 static void default_env(void)
 {
-	/* Only what the image has not said. They reach the command as well, as docker's own PATH and HOME do. */
+	/* Only what the image has not said. They reach the command as well, as docker's own PATH
+	 * and HOME do. */
 	(void)setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 0);
 	(void)setenv("HOME", "/root", 0);
 	(void)setenv("LANG", "C.UTF-8", 0);
@@ -212,7 +219,8 @@ int container_main(char **argv)
 	sup_init(&sup, &loop);
 	if (add_service("agentd") < 0)
 		return CONTAINER_EXIT_USAGE;
-	ignore_result(add_service("asb-hooks")); /* an image without lifecycle hooks may leave it out */
+	ignore_result(
+		add_service("asb-hooks")); /* an image without lifecycle hooks may leave it out */
 	sup_start(&sup);
 	if (argv) {
 		exit_status = start_command(argv);

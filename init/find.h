@@ -8,7 +8,8 @@
 
 #define FIND_DIRS "/usr/local/bin, /opt/asb/bin"
 
-/* Where program NAME is: beside our own executable, else in FIND_DIRS, else along PATH. 0, -ENOENT or -ENAMETOOLONG. */
+/* Where program NAME is: beside our own executable, else in FIND_DIRS, else along PATH. 0, -ENOENT
+ * or -ENAMETOOLONG. */
 int find_program(const char *name, char *out, size_t size) MUST_CHECK;
 
 #endif

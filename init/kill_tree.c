@@ -22,10 +22,12 @@ void kill_tree(int sig)
 		return;
 	}
 	buf_init(&b, LIST_MAX);
-	ignore_result(str_format(path, sizeof(path), "/proc/self/task/%ld/children", (long)getpid())); /* it fits */
+	ignore_result(str_format(path, sizeof(path), "/proc/self/task/%ld/children",
+				 (long)getpid())); /* it fits */
 	if (fd_read_file(AT_FDCWD, path, &b) < 0)
 		return;
-	for (s = b.p; s && *s; s = end) { /* "12 345 "; a child that ended is a zombie of ours, so no number is reused */
+	for (s = b.p; s && *s; s = end) { /* "12 345 "; a child that ended is a zombie of ours, so
+					     no number is reused */
 		long pid = strtol(s, &end, 10);
 
 		if (end == s)

@@ -7,12 +7,13 @@
 #include "version.h"
 #include "vm.h"
 
-static const char usage[] = "usage: asb-init [-- COMMAND [ARGUMENT...]]\n"
-			    "       asb-init --help | --version\n"
-			    "\n"
-			    "First process of a sandbox: starts agentd and asb-hooks, keeps them running, reaps orphans.\n"
-			    "In a container COMMAND is the image's own service, and its status ends the container.\n"
-			    "As the first process of a VM it takes no arguments. See asb-init(8).\n";
+static const char usage[] =
+	"usage: asb-init [-- COMMAND [ARGUMENT...]]\n"
+	"       asb-init --help | --version\n"
+	"\n"
+	"First process of a sandbox: keeps agentd and asb-hooks running, reaps orphans.\n"
+	"In a container COMMAND is the image's own service, and its status ends the container.\n"
+	"As the first process of a VM it takes no arguments. See asb-init(8).\n";
 
 int main(int argc, char **argv)
 {

@@ -26,10 +26,12 @@ static const struct entry early[] = {
 /* /run is executable: the guest programs are below it. */
 static const struct entry late[] = {
 	{ "tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=20%", false },
-	{ "devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "gid=5,mode=620,ptmxmode=666", false },
+	{ "devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "gid=5,mode=620,ptmxmode=666",
+	  false },
 	{ "tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777", false },
 	{ "mqueue", "/dev/mqueue", "mqueue", NODEV_ETC, NULL, true },
-	{ "cgroup2", "/sys/fs/cgroup", "cgroup2", NODEV_ETC, "nsdelegate,memory_recursiveprot", true },
+	{ "cgroup2", "/sys/fs/cgroup", "cgroup2", NODEV_ETC, "nsdelegate,memory_recursiveprot",
+	  true },
 };
 
 /* What udev would make in a devtmpfs. */
@@ -42,8 +44,8 @@ static const struct {
 	{ "/proc/self/fd/2", "/dev/stderr" },
 };
 
-int mounts_one(const char *source, const char *target, const char *type, unsigned long flags, const char *data,
-	       struct err *e)
+int mounts_one(const char *source, const char *target, const char *type, unsigned long flags,
+	       const char *data, struct err *e)
 {
 	if (mkdir(target, 0755) < 0 && errno != EEXIST && errno != EROFS)
 		return err_set(e, ERR_IO, errno, "mkdir %s", target);
@@ -55,7 +57,8 @@ int mounts_one(const char *source, const char *target, const char *type, unsigne
 static int mount_table(const struct entry *t, size_t n, struct err *e)
 {
 	for (; n; t++, n--) {
-		int r = mounts_one(t->source, t->target, t->type, t->flags, t->data, t->optional ? NULL : e);
+		int r = mounts_one(t->source, t->target, t->type, t->flags, t->data,
+				   t->optional ? NULL : e);
 
 		if (r < 0 && !t->optional)
 			return r;
@@ -75,7 +78,8 @@ int mounts_late(struct err *e)
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(links); i++)
 		if (symlink(links[i].to, links[i].at) < 0 && errno != EEXIST)
 			r = err_set(e, ERR_IO, errno, "symlink %s", links[i].at);
-	/* /tmp is on the VM's disk, as in a container: what does not fit into memory belongs there. */
+	/* /tmp is on the VM's disk, as in a container: what does not fit into memory belongs there.
+	 */
 	if (r == 0 && mkdir("/tmp", 0755) < 0 && errno != EEXIST)
 		r = err_set(e, ERR_IO, errno, "mkdir /tmp");
 	if (r == 0 && chmod("/tmp", 01777) < 0)

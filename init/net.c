@@ -73,8 +73,10 @@ static int eth_setup(int s, struct err *e)
 
 	if (ret < 0)
 		return ret;
-	/* Nobody else is on this link: duplicate address detection would only hold packets back for a second. */
-	ignore_result(fd_write_str(AT_FDCWD, "/proc/sys/net/ipv6/conf/" ETH "/accept_dad", "0")); /* no IPv6 */
+	/* Nobody else is on this link: duplicate address detection would only hold packets back for
+	 * a second. */
+	ignore_result(fd_write_str(AT_FDCWD, "/proc/sys/net/ipv6/conf/" ETH "/accept_dad",
+				   "0")); /* no IPv6 */
 	name_if(&r, ETH);
 	r.ifr_addr = make_addr(ADDRESS);
 	if (ioctl(s, SIOCSIFADDR, &r) < 0)
@@ -93,7 +95,8 @@ static int eth_setup(int s, struct err *e)
 	return 0;
 }
 
-/* An image that names servers keeps them. A link into nowhere (systemd-resolved's) counts as none. */
+/* An image that names servers keeps them. A link into nowhere (systemd-resolved's) counts as none.
+ */
 static int resolv_setup(struct err *e)
 {
 	AUTO_BUF b;

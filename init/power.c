@@ -22,12 +22,13 @@
 #include "lib/str.h"
 
 /*
- * Three phases, each with an end of its own and a deadline: the workload (TERM, then KILL, until asb/work is empty), the services
- * (TERM; agentd uses the time to finish its streams), the rest (KILL to all). Then nothing runs that could write, and the file
- * systems can be made read-only.
+ * Three phases, each with an end of its own and a deadline: the workload (TERM, then KILL, until
+ * asb/work is empty), the services (TERM; agentd uses the time to finish its streams), the rest
+ * (KILL to all). Then nothing runs that could write, and the file systems can be made read-only.
  *
- * The end is a reset, not ACPI's power-off: QEMU runs with -no-reboot, so both end it, but the first works on every
- * machine type and architecture, where a kernel without a power-off driver would halt for ever.
+ * The end is a reset, not ACPI's power-off: QEMU runs with -no-reboot, so both end it, but the
+ * first works on every machine type and architecture, where a kernel without a power-off driver
+ * would halt for ever.
  */
 
 #define TICK_NS	    (10 * 1000000LL)
@@ -47,7 +48,8 @@ static struct loop_timer tick;
 static struct loop_watch listener = LOOP_WATCH_INIT;
 static struct line_peer peers[PEERS];
 
-/* No process but this one may be left, else the file systems stay busy. Bounded: one that sleeps in the kernel cannot be killed. */
+/* No process but this one may be left, else the file systems stay busy. Bounded: one that sleeps in
+ * the kernel cannot be killed. */
 static void kill_rest(void)
 {
 	(void)kill(-1, SIGKILL);
@@ -77,7 +79,8 @@ void power_off_now(void)
 static void begin_services(void)
 {
 	if (cgroup_work_populated())
-		ignore_result(cgroup_work_signal(SIGKILL)); /* kill_rest comes after it in any case */
+		ignore_result(
+			cgroup_work_signal(SIGKILL)); /* kill_rest comes after it in any case */
 	phase = PHASE_SERVICES;
 	phase_end_ns = loop_now() + SERVICES_NS;
 	sup_stop(sup);
@@ -114,7 +117,8 @@ void power_off(int grace_ms)
 	bootlog_stage("stopping");
 	phase = PHASE_WORK;
 	phase_end_ns = end;
-	if (cgroup_work_signal(SIGTERM) < 0) { /* no cgroups: everybody is told, and the grace is the services' */
+	if (cgroup_work_signal(SIGTERM) <
+	    0) { /* no cgroups: everybody is told, and the grace is the services' */
 		phase = PHASE_SERVICES;
 		sup_stop(sup);
 		(void)kill(-1, SIGTERM);

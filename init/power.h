@@ -10,14 +10,14 @@
 #include "sup.h"
 
 /*
- * The orderly end of a VM: TERM to the workload, grace, KILL, the services, everything else, file systems, reboot(2). Asked for by a
- * signal or by a line on PROTO_INIT_SOCKET.
+ * The orderly end of a VM: TERM to the workload, grace, KILL, the services, everything else, file
+ * systems, reboot(2). Asked for by a signal or by a line on PROTO_INIT_SOCKET.
  */
 #define POWER_GRACE_DEFAULT_MS 5000
 #define POWER_GRACE_MAX_MS     60000
 
 void power_init(struct loop *l, struct sup *s); /* borrowed */
-void power_off(int grace_ms);			/* begins; when it has begun, a shorter grace counts */
+void power_off(int grace_ms); /* begins; when it has begun, a shorter grace counts */
 
 /* The reaper's news, which may be what power-off waits for. */
 void power_reaped(enum reap_result r);

@@ -12,7 +12,9 @@ enum reap_result {
 	REAP_NONE, /* there is no child at all */
 };
 
-/* Reaps what has ended, ours and orphans alike, a bounded number at a time; ENDED is called for each with waitpid's status. */
-enum reap_result reap_children(void (*ended)(void *arg, pid_t pid, int status), void *arg) MUST_CHECK;
+/* Reaps what has ended, ours and orphans alike, a bounded number at a time; ENDED is called for
+ * each with waitpid's status. */
+enum reap_result reap_children(void (*ended)(void *arg, pid_t pid, int status), void *arg)
+	MUST_CHECK;
 
 #endif

@@ -18,10 +18,11 @@
 #include "lib/str.h"
 
 /*
- * The initramfs stays below the new root (a rootfs cannot be unmounted), and three of its places live on out of sight: the
- * mounts of the image and of the disk, and /asb/bin. Two descriptors keep the way to them: `disk`, because an ext4 must be
- * made read-only by a mount of its own to be clean at the next start (doing it to the overlay only syncs it), and `programs`,
- * which is bound to where they are seen. Nothing is copied.
+ * The initramfs stays below the new root (a rootfs cannot be unmounted), and three of its places
+ * live on out of sight: the mounts of the image and of the disk, and /asb/bin. Two descriptors keep
+ * the way to them: `disk`, because an ext4 must be made read-only by a mount of its own to be clean
+ * at the next start (doing it to the overlay only syncs it), and `programs`, which is bound to
+ * where they are seen. Nothing is copied.
  */
 
 #define LOWER	"/lower"
@@ -75,7 +76,8 @@ int root_mount(struct err *e)
 		r = mount_upper(e);
 	if (r == 0)
 		r = mounts_one("overlay", NEWROOT, "overlay", MS_NOATIME,
-			       "lowerdir=" LOWER ",upperdir=" DISK "/upper,workdir=" DISK "/work", e);
+			       "lowerdir=" LOWER ",upperdir=" DISK "/upper,workdir=" DISK "/work",
+			       e);
 	return r;
 }
 
@@ -95,7 +97,8 @@ int root_switch(struct err *e)
 	}
 	if (r < 0)
 		return r;
-	if (chdir(NEWROOT) < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 || chdir("/") < 0)
+	if (chdir(NEWROOT) < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
+	    chdir("/") < 0)
 		return err_set(e, ERR_IO, errno, "switch root");
 	return 0;
 }
@@ -109,7 +112,8 @@ int root_show_programs(struct err *e)
 		return err_set(e, ERR_IO, -r, "mkdir %s", PROTO_BIN_DIR);
 	(void)snprintf(from, sizeof(from), "/proc/self/fd/%d", programs);
 	if (mount(from, PROTO_BIN_DIR, NULL, MS_BIND, NULL) < 0 ||
-	    mount(NULL, PROTO_BIN_DIR, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
+	    mount(NULL, PROTO_BIN_DIR, NULL,
+		  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
 		return err_set(e, ERR_IO, errno, "bind %s", PROTO_BIN_DIR);
 	fd_close(&programs);
 	return 0;

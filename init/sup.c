@@ -16,10 +16,12 @@
 #include "lib/str.h"
 
 /*
- * The table `on` at the end of this file is the whole behaviour: for a state and an event, the function that acts and names
- * the next state; nothing there means that the event is of no interest. An end is never a reason for asb-init to end.
+ * The table `on` at the end of this file is the whole behaviour: for a state and an event, the
+ * function that acts and names the next state; nothing there means that the event is of no
+ * interest. An end is never a reason for asb-init to end.
  *
- * A notify pipe that breaks without a byte says nothing: the exit that goes with it arrives by SIGCHLD.
+ * A notify pipe that breaks without a byte says nothing: the exit that goes with it arrives by
+ * SIGCHLD.
  */
 
 #define ENV_MAX	    256
@@ -213,7 +215,8 @@ void sup_init(struct sup *s, struct loop *l)
 	struct timespec t;
 
 	(void)clock_gettime(CLOCK_REALTIME, &t);
-	(void)snprintf(s->init_id, sizeof(s->init_id), "ASB_INIT_ID=%lld.%09ld", (long long)t.tv_sec, t.tv_nsec);
+	(void)snprintf(s->init_id, sizeof(s->init_id), "ASB_INIT_ID=%lld.%09ld",
+		       (long long)t.tv_sec, t.tv_nsec);
 	s->loop = l;
 	s->deadline = (struct loop_timer){ .fn = on_deadline, .arg = s };
 }
@@ -253,7 +256,8 @@ bool sup_exited(struct sup *s, pid_t pid, int status)
 		if (v->child.pid != pid)
 			continue;
 		if (v->state != SUP_STOPPING)
-			log_warn("%s ended (%s %d)", v->name, WIFSIGNALED(status) ? "signal" : "status",
+			log_warn("%s ended (%s %d)", v->name,
+				 WIFSIGNALED(status) ? "signal" : "status",
 				 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 		dispatch(v, SUP_EXIT);
 		return true;

@@ -31,8 +31,8 @@
 #include "sup.h"
 
 /*
- * The boot is the table `steps`, in order, synchronous: nothing else runs yet, and each wait in it is bounded. Then the services
- * are started, and from there on everything is an event of one loop.
+ * The boot is the table `steps`, in order, synchronous: nothing else runs yet, and each wait in it
+ * is bounded. Then the services are started, and from there on everything is an event of one loop.
  */
 
 #define RAMFS_MAGIC 0x858458f6
@@ -72,7 +72,7 @@ bool vm_detect(void)
 	return read_cmdline(&c, &e) < 0 || c.ours; /* one that is wrong is one of ours */
 }
 
-/* --- steps -------------------------------------------------------------------------------------------------------- */
+/* --- steps ----------------------------------------------------------------- */
 
 static int step_mounts(struct err *e)
 {
@@ -113,7 +113,8 @@ static int step_system(struct err *e)
 	return r;
 }
 
-/* asb.time is when QEMU was started, so that plus our own time since then is now, less the first milliseconds of QEMU. */
+/* asb.time is when QEMU was started, so that plus our own time since then is now, less the first
+ * milliseconds of QEMU. */
 static int step_clock(struct err *e)
 {
 	struct timespec now, up, want = words.time;
@@ -130,7 +131,8 @@ static int step_clock(struct err *e)
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	if (llabs((long long)now.tv_sec - (long long)want.tv_sec) <= CLOCK_OFF_S)
 		return 0;
-	return clock_settime(CLOCK_REALTIME, &want) < 0 ? err_set(e, ERR_IO, errno, "set the clock") : 0;
+	return clock_settime(CLOCK_REALTIME, &want) < 0 ? err_set(e, ERR_IO, errno, "set the clock")
+							: 0;
 }
 
 static int step_network(struct err *e)
@@ -142,8 +144,9 @@ static const struct {
 	const char *name;
 	int (*fn)(struct err *e);
 } steps[] = {
-	{ "mounts", step_mounts },   { "modules", step_modules }, { "root", step_root },     { "system", step_system },
-	{ "cgroups", cgroup_setup }, { "clock", step_clock },	  { "network", step_network },
+	{ "mounts", step_mounts },   { "modules", step_modules }, { "root", step_root },
+	{ "system", step_system },   { "cgroups", cgroup_setup }, { "clock", step_clock },
+	{ "network", step_network },
 };
 
 static NORETURN void fail(const struct err *e)
@@ -154,7 +157,7 @@ static NORETURN void fail(const struct err *e)
 	power_off_now();
 }
 
-/* --- running ------------------------------------------------------------------------------------------------------ */
+/* --- running --------------------------------------------------------------- */
 
 static void on_ready(void *arg, const char *late)
 {
@@ -195,7 +198,8 @@ static void on_signal(void *arg, const void *siginfo)
 		power_off(POWER_GRACE_DEFAULT_MS);
 }
 
-/* SIGINT is ctrl-alt-del, SIGPWR the machine's; SIGUSR1, SIGUSR2 and SIGTERM are halt, poweroff and reboot of busybox. */
+/* SIGINT is ctrl-alt-del, SIGPWR the machine's; SIGUSR1, SIGUSR2 and SIGTERM are halt, poweroff and
+ * reboot of busybox. */
 static int take_signals(void)
 {
 	static const int taken[] = { SIGCHLD, SIGTERM, SIGINT, SIGPWR, SIGUSR1, SIGUSR2 };
@@ -213,7 +217,8 @@ static int take_signals(void)
 static int start(struct err *e)
 {
 	static const char *const names[] = { "agentd", "asb-hooks", "asb-portd" };
-	static char path_word[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	static char path_word[] =
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	static char home_word[] = "HOME=/root", lang_word[] = "LANG=C.UTF-8";
 	static char *const env[] = { path_word, home_word, lang_word, NULL };
 	int r = loop_init(&loop);

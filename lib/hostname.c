@@ -10,7 +10,7 @@
 #include "str.h"
 
 #define FILE_MAX (64UL << 10)
-#define ADDRESS "127.0.1.1"
+#define ADDRESS	 "127.0.1.1"
 
 bool hostname_valid(const char *name)
 {
@@ -21,7 +21,8 @@ bool hostname_valid(const char *name)
 	for (; *name; name++) {
 		char c = *name;
 
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'))
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		      c == '-'))
 			return false;
 	}
 	return true;
@@ -40,7 +41,8 @@ int hostname_edit_hosts(const char *text, const char *name, struct buf *out)
 	int r = 0;
 
 	if (!*text)
-		r = buf_adds(out, "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n");
+		r = buf_adds(out,
+			     "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n");
 	while (r == 0 && *text) {
 		size_t n = strcspn(text, "\n");
 
@@ -63,7 +65,8 @@ static int update(const char *path, const struct buf *old, const char *p, size_t
 
 	if (old->len == n && n && !memcmp(old->p, p, n))
 		return 0;
-	r = fd_replace_file_lazy(path, p, n, 0644); /* two fsync(2) would cost more than the rest of a boot */
+	r = fd_replace_file_lazy(path, p, n,
+				 0644); /* two fsync(2) would cost more than the rest of a boot */
 	if (r == -EBUSY) { /* a container's own mount: it cannot be replaced, only written */
 		AUTO_FD fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 
@@ -82,7 +85,8 @@ static int apply_file(const char *path, const char *name, bool hosts)
 	r = fd_read_file(AT_FDCWD, path, &old);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	r = hosts ? hostname_edit_hosts(old.p ? old.p : "", name, &new) : buf_addf(&new, "%s\n", name);
+	r = hosts ? hostname_edit_hosts(old.p ? old.p : "", name, &new)
+		  : buf_addf(&new, "%s\n", name);
 	return r < 0 ? r : update(path, &old, new.p, new.len);
 }
 

@@ -16,14 +16,16 @@
 bool hostname_valid(const char *name);
 
 /*
- * Pure: copies the hosts(5) file TEXT into OUT with exactly one line for NAME at 127.0.1.1, as Debian writes it: its first
- * line of that address is replaced, else one is added. A localhost line is added when TEXT is empty. 0 or negative errno.
+ * Pure: copies the hosts(5) file TEXT into OUT with exactly one line for NAME at 127.0.1.1, as
+ * Debian writes it: its first line of that address is replaced, else one is added. A localhost line
+ * is added when TEXT is empty. 0 or negative errno.
  */
 int hostname_edit_hosts(const char *text, const char *name, struct buf *out) MUST_CHECK;
 
 /*
- * Sets NAME everywhere. Files that hold it already are not written; they are replaced atomically, but not synced. 0, or the
- * negative errno of the first thing that failed (-EPERM without the capability); the rest is done all the same.
+ * Sets NAME everywhere. Files that hold it already are not written; they are replaced atomically,
+ * but not synced. 0, or the negative errno of the first thing that failed (-EPERM without the
+ * capability); the rest is done all the same.
  */
 int hostname_apply(const char *name) MUST_CHECK;
 

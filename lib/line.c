@@ -10,11 +10,11 @@
 #include "fd.h"
 
 /*
- * A callback may close its peer, and then free it. So whoever calls one first leaves the address of a flag of its own
- * in p->gone; line_close sets that flag, and nobody touches P after it is set.
+ * A callback may close its peer, and then free it. So whoever calls one first leaves the address of
+ * a flag of its own in p->gone; line_close sets that flag, and nobody touches P after it is set.
  *
- * Half-closed peers are served: `printf '{…}\n' | nc -N` sends its request, shuts down and then reads. The end is
- * reported when the last line has been given and the last answer has been sent.
+ * Half-closed peers are served: `printf '{…}\n' | nc -N` sends its request, shuts down and then
+ * reads. The end is reported when the last line has been given and the last answer has been sent.
  */
 
 #define READ_SIZE 4096
@@ -96,7 +96,8 @@ static void want(struct line_peer *p)
 		ev |= EPOLLIN;
 	if (p->out.len)
 		ev |= EPOLLOUT;
-	ignore_result(loop_set(&p->watch, ev)); /* EPOLL_CTL_MOD of a watched descriptor does not fail */
+	ignore_result(
+		loop_set(&p->watch, ev)); /* EPOLL_CTL_MOD of a watched descriptor does not fail */
 }
 
 /* Sends what is queued. 0, or a negative errno when the connection is broken. */
@@ -195,7 +196,8 @@ static void on_kick(struct loop_timer *t)
 	deliver(t->arg);
 }
 
-int line_open(struct loop *l, struct line_peer *p, int fd, size_t max, const struct line_ops *ops, void *arg)
+int line_open(struct loop *l, struct line_peer *p, int fd, size_t max, const struct line_ops *ops,
+	      void *arg)
 {
 	int r;
 

@@ -26,8 +26,9 @@ static int address(const char *path, struct sockaddr_un *a)
 }
 
 /*
- * The mode of the new socket: fchmod(2) on the socket before bind is what bind(2) takes for the inode (unix(7) does not
- * promise it, Linux does it: fs/af_unix makes it with the mode of the socket's own inode, less the umask).
+ * The mode of the new socket: fchmod(2) on the socket before bind is what bind(2) takes for the
+ * inode (unix(7) does not promise it, Linux does it: fs/af_unix makes it with the mode of the
+ * socket's own inode, less the umask).
  */
 int sock_listen(const char *path, mode_t mode, int *ret_fd)
 {

@@ -6,11 +6,12 @@
 
 #include "compiler.h"
 
-/* Unix stream sockets by path. All descriptors are CLOEXEC and non-blocking. 0 or negative errno. */
+/* Unix stream sockets by path. All descriptors are CLOEXEC and non-blocking. 0 or negative errno.
+ */
 
 /*
- * Listens at PATH with MODE, which holds from the first moment on. What was at PATH is unlinked first. -ENAMETOOLONG when
- * PATH does not fit sun_path.
+ * Listens at PATH with MODE, which holds from the first moment on. What was at PATH is unlinked
+ * first. -ENAMETOOLONG when PATH does not fit sun_path.
  */
 int sock_listen(const char *path, mode_t mode, int *ret_fd) MUST_CHECK;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: hooks/payload.c hooks/seed.c hooks/once.c hooks/scripts.c hooks/child.c hooks/steps.c hooks/job.c hooks/agent.c hooks/identity.c */
+/* LINK: hooks/payload.c hooks/seed.c hooks/once.c hooks/scripts.c hooks/child.c */
+
+/* LINK: hooks/steps.c hooks/job.c hooks/agent.c hooks/identity.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -41,7 +43,8 @@ static void test_phases(void)
 		ok(n > 0 && n <= STEPS_MAX, "%s has steps, and an end", p->name);
 	}
 	for (size_t i = 0; i < STEPS_MAX && phases[4].steps[i].fn; i++)
-		ok(!phases[4].steps[i].must, "suspend is 200 whatever happens to \"%s\"", phases[4].steps[i].name);
+		ok(!phases[4].steps[i].must, "suspend is 200 whatever happens to \"%s\"",
+		   phases[4].steps[i].name);
 	ok_str(phases[2].steps[0].name, "identity", "run begins with the generator");
 	ok_str(phases[3].steps[0].name, "identity", "so does resume");
 }
@@ -61,8 +64,11 @@ static void test_payload(void)
 	ok_int(parse("", &p), 0, "no body");
 	ok(!p.doc && !p.text && !payload_public(&p), "no payload");
 	ok_int(parse(" \n", &p), 0, "white space");
-	ok_int(parse("{\"microvmId\":\"m-1\",\"runHookPayload\":\"{\\\"hostname\\\":\\\"box\\\",\\\"agent_token\\\":\\\"t\\\","
-		     "\\\"env\\\":{\\\"A\\\":\\\"\\\"},\\\"entropy\\\":\\\"AQID\\\",\\\"time\\\":\\\"1767225600.000000001\\\",\\\"k\\\":[]}\"}", &p),
+	ok_int(parse("{\"microvmId\":\"m-1\",\"runHookPayload\":\"{\\\"hostname\\\":\\\"box\\\","
+		     "\\\"agent_token\\\":\\\"t\\\","
+		     "\\\"env\\\":{\\\"A\\\":\\\"\\\"},\\\"entropy\\\":\\\"AQID\\\","
+		     "\\\"time\\\":\\\"1767225600.000000001\\\",\\\"k\\\":[]}\"}",
+		     &p),
 	       0, "everything");
 	ok_str(p.microvm_id, "m-1", "id");
 	ok_str(p.hostname, "box", "hostname");
@@ -71,7 +77,8 @@ static void test_payload(void)
 	ok(p.entropy_len == 3 && !memcmp(p.entropy, "\1\2\3", 3), "entropy");
 	ok(p.time_ns == 1767225600 * S + 1, "time to the nanosecond");
 	s = payload_public(&p);
-	ok(s && !strstr(s, "agent_token") && !strstr(s, "AQID") && strstr(s, "\"k\":[]"), "what scripts see: %s", s ? s : "nothing");
+	ok(s && !strstr(s, "agent_token") && !strstr(s, "AQID") && strstr(s, "\"k\":[]"),
+	   "what scripts see: %s", s ? s : "nothing");
 	free(s);
 	payload_done(&p);
 	ok_int(parse("{\"time\":1767225600.5}", &p), 0, "a number");
@@ -163,7 +170,8 @@ static void test_once(void)
 	ok_str(o.done.hex, "", "fresh");
 	once_digest("abc", 3, &a);
 	once_digest("abd", 3, &b);
-	ok_str(a.hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "SHA-256 (FIPS 180-4)");
+	ok_str(a.hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+	       "SHA-256 (FIPS 180-4)");
 	ok(once_same(&a, &a) && !once_same(&a, &b), "compared");
 	ok_int(once_commit(&o, &a), 0, "kept");
 	once_load(&again, dir, "i1");
@@ -175,7 +183,8 @@ static void test_once(void)
 	once_load(&again, dir, "i1");
 	ok_str(again.done.hex, "", "counts as none");
 	once_load(&again, "/nonexistent", "");
-	ok(once_commit(&again, &b) < 0 && once_same(&again.done, &b), "a folder that is not there: kept in memory all the same");
+	ok(once_commit(&again, &b) < 0 && once_same(&again.done, &b),
+	   "a folder that is not there: kept in memory all the same");
 	ok_int(fd_remove_tree(dir), 0, "cleaned up");
 }
 

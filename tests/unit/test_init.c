@@ -25,16 +25,29 @@ static void test_cmdline(void)
 	struct cmdline c;
 	struct err e = ERR_INIT;
 	static const char *const bad[] = {
-		"asb.hostname=",       "asb.hostname=a_b",	 "asb.hostname=-a", "asb.net=tap", "asb.net=",
-		"asb.time=",	       "asb.time=now",		 "asb.time=-1",	    "asb.time=1.", "asb.time=99999999999",
+		"asb.hostname=",
+		"asb.hostname=a_b",
+		"asb.hostname=-a",
+		"asb.net=tap",
+		"asb.net=",
+		"asb.time=",
+		"asb.time=now",
+		"asb.time=-1",
+		"asb.time=1.",
+		"asb.time=99999999999",
 		"quiet asb.time=1 asb.net=x",
 	};
 
 	ok_int(cmdline_parse("", &c, &e), 0, "an empty line");
-	ok(!c.ours && c.net == CMDLINE_NET_NONE && !c.hostname[0] && c.time.tv_sec == 0, "holds nothing");
-	ok_int(cmdline_parse("panic=-1 quiet xasb.net=user root=/dev/vda\n", &c, &e), 0, "words of others");
+	ok(!c.ours && c.net == CMDLINE_NET_NONE && !c.hostname[0] && c.time.tv_sec == 0,
+	   "holds nothing");
+	ok_int(cmdline_parse("panic=-1 quiet xasb.net=user root=/dev/vda\n", &c, &e), 0,
+	       "words of others");
 	ok(!c.ours && c.net == CMDLINE_NET_NONE, "are passed over");
-	ok_int(cmdline_parse(" quiet  asb.hostname=box-7\tasb.net=user asb.time=1767225600.25 asb.new=1 ro\n", &c, &e), 0, "ours");
+	ok_int(cmdline_parse(" quiet  asb.hostname=box-7\tasb.net=user asb.time=1767225600.25 "
+			     "asb.new=1 ro\n",
+			     &c, &e),
+	       0, "ours");
 	ok(c.ours && c.net == CMDLINE_NET_USER && !strcmp(c.hostname, "box-7"), "name and network");
 	ok(c.time.tv_sec == 1767225600 && c.time.tv_nsec == 250000000, "time with its fraction");
 	ok_int(cmdline_parse("asb.net=user asb.net=none", &c, &e), 0, "twice");
@@ -43,7 +56,8 @@ static void test_cmdline(void)
 	ok(!c.ours, "are init's arguments");
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		c.net = CMDLINE_NET_USER;
-		ok(cmdline_parse(bad[i], &c, &e) < 0 && c.net == CMDLINE_NET_USER, "refused, untouched: %s", bad[i]);
+		ok(cmdline_parse(bad[i], &c, &e) < 0 && c.net == CMDLINE_NET_USER,
+		   "refused, untouched: %s", bad[i]);
 	}
 	ok(strstr(e.msg, "asb.net=x") != NULL, "the message quotes the word: %s", e.msg);
 }
@@ -77,13 +91,19 @@ static void hosts(const char *in, const char *want, const char *what)
 
 static void test_hosts(void)
 {
-	hosts("", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\tbox\n", "no file");
-	hosts("127.0.0.1 localhost", "127.0.0.1 localhost\n127.0.1.1\tbox\n", "no newline at the end");
-	hosts("127.0.0.1 l\n127.0.1.1 old\n::1 l\n", "127.0.0.1 l\n127.0.1.1\tbox\n::1 l\n", "the old name goes");
+	hosts("",
+	      "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\tbox\n",
+	      "no file");
+	hosts("127.0.0.1 localhost", "127.0.0.1 localhost\n127.0.1.1\tbox\n",
+	      "no newline at the end");
+	hosts("127.0.0.1 l\n127.0.1.1 old\n::1 l\n", "127.0.0.1 l\n127.0.1.1\tbox\n::1 l\n",
+	      "the old name goes");
 	hosts("127.0.1.1\tbox\n", "127.0.1.1\tbox\n", "the same name");
-	hosts("# 127.0.1.1 x\n127.0.1.10 y\n", "# 127.0.1.1 x\n127.0.1.10 y\n127.0.1.1\tbox\n", "others that look like it");
+	hosts("# 127.0.1.1 x\n127.0.1.10 y\n", "# 127.0.1.1 x\n127.0.1.10 y\n127.0.1.1\tbox\n",
+	      "others that look like it");
 	hosts("127.0.1.1 a\n127.0.1.1 b\n", "127.0.1.1\tbox\n127.0.1.1 b\n", "only the first");
-	ok(hostname_valid("a") && hostname_valid("A-1") && !hostname_valid("") && !hostname_valid("a.b") && !hostname_valid("a-"),
+	ok(hostname_valid("a") && hostname_valid("A-1") && !hostname_valid("") &&
+		   !hostname_valid("a.b") && !hostname_valid("a-"),
 	   "names");
 }
 
@@ -101,8 +121,10 @@ static void test_backoff(void)
 		b = next;
 	}
 	ok(sum == 0 && b == SUP_BACKOFF_MAX_NS, "doubles up to the longest");
-	ok_int(sup_next_backoff(b, SUP_GOOD_NS), SUP_BACKOFF_MIN_NS, "and begins anew after a good life");
-	ok_int(sup_next_backoff(b, SUP_GOOD_NS - 1), SUP_BACKOFF_MAX_NS, "but not after one that was too short");
+	ok_int(sup_next_backoff(b, SUP_GOOD_NS), SUP_BACKOFF_MIN_NS,
+	       "and begins anew after a good life");
+	ok_int(sup_next_backoff(b, SUP_GOOD_NS - 1), SUP_BACKOFF_MAX_NS,
+	       "but not after one that was too short");
 }
 
 static void test_limits(void)
@@ -113,16 +135,20 @@ static void test_limits(void)
 
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		l = cgroup_limits_for(sizes[i] * MIB, 4194304, 2000);
-		good = good && l.work_bytes > 0 && l.work_bytes < sizes[i] * MIB && l.work_bytes >= sizes[i] * MIB / 2;
+		good = good && l.work_bytes > 0 && l.work_bytes < sizes[i] * MIB &&
+		       l.work_bytes >= sizes[i] * MIB / 2;
 	}
 	ok(good, "the workload gets at least half of any memory, and never all");
 	ok_int(l.system_low, 256 * MIB, "the reserve has an upper end");
-	ok_int(cgroup_limits_for(256 * MIB, 4194304, 1840).work_pids, 1656, "nine tenths of the threads");
-	ok_int(cgroup_limits_for(256 * MIB, 1000, 5000).work_pids, 900, "or of the process numbers");
+	ok_int(cgroup_limits_for(256 * MIB, 4194304, 1840).work_pids, 1656,
+	       "nine tenths of the threads");
+	ok_int(cgroup_limits_for(256 * MIB, 1000, 5000).work_pids, 900,
+	       "or of the process numbers");
 	ok_int(cgroup_limits_for(256 * MIB, 1, 1).work_pids, 1, "and never none");
 }
 
-/* --- supervision: a script that notifies, and one that dies ----------------------------------------------------------- */
+/* --- supervision: a script that notifies, and one that dies
+ * ----------------------------------------------------------- */
 static struct loop loop;
 static struct sup sup;
 static int ready_calls;
@@ -178,7 +204,9 @@ static void test_sup(void)
 	(void)snprintf(b, sizeof(b), "%s/b", dir);
 	(void)snprintf(none, sizeof(none), "%s/none", dir);
 	write_script(a, "#!/bin/sh\neval \"printf 1 >&$ASB_NOTIFY_FD\"\nexec sleep 1000\n");
-	write_script(b, "#!/bin/sh\n[ -n \"$ASB_INIT_ID\" ] || exit 9\n[ -e ${0%b}go ] || exit 3\neval \"printf 1 >&$ASB_NOTIFY_FD\"\nexec sleep 1000\n");
+	write_script(b, "#!/bin/sh\n[ -n \"$ASB_INIT_ID\" ] || exit 9\n"
+			"[ -e ${0%b}go ] || exit 3\n"
+			"eval \"printf 1 >&$ASB_NOTIFY_FD\"\nexec sleep 1000\n");
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGCHLD);
 	if (loop_init(&loop) < 0 || loop_signals(&loop, &set, on_signal, NULL) < 0)
@@ -201,10 +229,13 @@ static void test_sup(void)
 	ok(ready_calls == 1 && !late[0], "ready is told once");
 	first = sup.service[0].child.pid;
 	(void)kill(first, SIGKILL);
-	ok(wait_state(0, SUP_BACKOFF, 10000) && wait_state(0, SUP_UP, 10000), "killed, it comes again");
-	ok(sup.service[0].child.pid != first && ready_calls == 1, "as another process, and ready is not told twice");
+	ok(wait_state(0, SUP_BACKOFF, 10000) && wait_state(0, SUP_UP, 10000),
+	   "killed, it comes again");
+	ok(sup.service[0].child.pid != first && ready_calls == 1,
+	   "as another process, and ready is not told twice");
 	sup_stop(&sup);
-	ok(wait_state(0, SUP_DOWN, 10000) && wait_state(1, SUP_DOWN, 10000) && !sup_running(&sup), "stopped, all go down");
+	ok(wait_state(0, SUP_DOWN, 10000) && wait_state(1, SUP_DOWN, 10000) && !sup_running(&sup),
+	   "stopped, all go down");
 	ok(!sup_exited(&sup, 1, 0), "a stranger's end is not ours");
 	for (int i = sup.n; i < SUP_MAX; i++)
 		ok_int(sup_add(&sup, "c", none), 0, "room for one more");
@@ -213,7 +244,9 @@ static void test_sup(void)
 	sup_start(&sup);
 	ok_int(sup.service[2].state, SUP_BACKOFF, "a program that is not there is tried again");
 	sup_stop(&sup);
-	ok(wait_state(0, SUP_DOWN, 10000) && wait_state(1, SUP_DOWN, 10000) && wait_state(2, SUP_DOWN, 1000), "down again");
+	ok(wait_state(0, SUP_DOWN, 10000) && wait_state(1, SUP_DOWN, 10000) &&
+		   wait_state(2, SUP_DOWN, 1000),
+	   "down again");
 	loop_done(&loop);
 	ok_int(fd_remove_tree(dir), 0, "cleaned up");
 }
@@ -223,7 +256,8 @@ static void test_find(void)
 	char out[4096], tiny[4];
 
 	ok_int(setenv("PATH", "/nonexistent:/bin", 1), 0, "PATH");
-	ok(find_program("sh", out, sizeof(out)) == 0 && !strcmp(out, "/bin/sh"), "along PATH: %s", out);
+	ok(find_program("sh", out, sizeof(out)) == 0 && !strcmp(out, "/bin/sh"), "along PATH: %s",
+	   out);
 	ok_int(find_program("no-such-program", out, sizeof(out)), -ENOENT, "not there");
 	ok(find_program("sh", tiny, sizeof(tiny)) < 0, "no room for the answer");
 }

@@ -72,7 +72,8 @@ static void test_caps(void)
 	line_cutter_done(&c);
 }
 
-/* --- peers: A echoes what B sends ------------------------------------------------------------------------------- */
+/* --- peers: A echoes what B sends
+ * ------------------------------------------------------------------------------- */
 static struct loop loop;
 static struct line_peer *heap_peer;
 static int lines, closes, last_error;
@@ -233,7 +234,8 @@ static void test_sock(void)
 		abort();
 	(void)umask(0);
 	ok_int(sock_listen(path, 0600, &l), 0, "listens where a file was");
-	ok(stat(path, &st) == 0 && S_ISSOCK(st.st_mode) && (st.st_mode & 0777) == 0600, "mode 0600");
+	ok(stat(path, &st) == 0 && S_ISSOCK(st.st_mode) && (st.st_mode & 0777) == 0600,
+	   "mode 0600");
 	ok_int(sock_accept(l, &s), -EAGAIN, "nobody there yet");
 	ok_int(sock_connect(path, &c), 0, "connects");
 	ok_int(sock_accept(l, &s), 0, "and is accepted");

@@ -56,7 +56,9 @@ static void terminate(void *arg)
 	terminations++;
 }
 
-static const struct private_ops ops = { "1.2.3", admit, in_flight, exec_check, identity, terminate };
+static const struct private_ops ops = {
+	"1.2.3", admit, in_flight, exec_check, identity, terminate
+};
 
 static char path[] = "/tmp/asb-test-private.XXXXXX/deep/agentd.sock";
 
@@ -95,6 +97,8 @@ static const char *get(int fd)
 	return k == 0 || (k < 0 && errno == ECONNRESET) ? "EOF" : b;
 }
 
+#define GENERATION "\"generation\":\"0123456789abcdef0123456789abcdef\""
+
 static const char *ask(const char *line)
 {
 	int fd = dial();
@@ -112,8 +116,10 @@ static void test_simple(void)
 
 	ok(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600, "the socket is for root only");
 	ok_str(ask("{\"op\":\"ping\"}\n"), "{\"ok\":true,\"version\":\"1.2.3\"}\n", "ping");
-	ok_str(ask("{\"op\":\"ping\"}\n{\"op\":\"reopen\"}\n"), "{\"ok\":true,\"version\":\"1.2.3\"}\n{\"ok\":true}\n", "two on a connection");
-	ok_str(ask("{\"op\":\"nonesuch\"}\n"), "{\"ok\":false,\"message\":\"unknown op\"}\n", "an unknown op");
+	ok_str(ask("{\"op\":\"ping\"}\n{\"op\":\"reopen\"}\n"),
+	       "{\"ok\":true,\"version\":\"1.2.3\"}\n{\"ok\":true}\n", "two on a connection");
+	ok_str(ask("{\"op\":\"nonesuch\"}\n"), "{\"ok\":false,\"message\":\"unknown op\"}\n",
+	       "an unknown op");
 	ok_str(ask("{}\n"), "{\"ok\":false,\"message\":\"unknown op\"}\n", "none at all");
 	ok_str(ask("[]\n"), "EOF", "no object: closed");
 	ok_str(ask("{\"op\":7}\n"), "EOF", "an op that is a number: closed");
@@ -141,20 +147,23 @@ static void test_identity(void)
 		"{\"op\":\"identity\"}\n",
 		"{\"op\":\"identity\",\"generation\":\"0123\"}\n",
 		"{\"op\":\"identity\",\"generation\":\"0123456789ABCDEF0123456789ABCDEF\"}\n",
-		"{\"op\":\"identity\",\"generation\":\"0123456789abcdef0123456789abcdef\",\"env\":[]}\n",
-		"{\"op\":\"identity\",\"generation\":\"0123456789abcdef0123456789abcdef\",\"env\":{\"A\":1}}\n",
-		"{\"op\":\"identity\",\"generation\":\"0123456789abcdef0123456789abcdef\",\"env\":{\"A=\":\"\"}}\n",
-		"{\"op\":\"identity\",\"generation\":\"0123456789abcdef0123456789abcdef\",\"agent_token\":\"\"}\n",
+		"{\"op\":\"identity\"," GENERATION ",\"env\":[]}\n",
+		"{\"op\":\"identity\"," GENERATION ",\"env\":{\"A\":1}}\n",
+		"{\"op\":\"identity\"," GENERATION ",\"env\":{\"A=\":\"\"}}\n",
+		"{\"op\":\"identity\"," GENERATION ",\"agent_token\":\"\"}\n",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		ok(!strncmp(ask(bad[i]), "{\"ok\":false", 11), "refused: %zu", i);
 	ok_int(identities, 0, "nothing was taken over");
-	ok_str(ask("{\"op\":\"identity\",\"generation\":\"0123456789abcdef0123456789abcdef\",\"env\":{\"A\":\"b\"},\"agent_token\":\"t\"}\n"),
+	ok_str(ask("{\"op\":\"identity\"," GENERATION
+		   ",\"env\":{\"A\":\"b\"},\"agent_token\":\"t\"}\n"),
 	       "{\"ok\":true}\n", "a good one");
-	ok(identities == 1 && !strcmp(token, "t") && !strncmp(generation, "0123", 4), "was taken over");
+	ok(identities == 1 && !strcmp(token, "t") && !strncmp(generation, "0123", 4),
+	   "was taken over");
 	refuse_identity = true;
-	ok(strstr(ask("{\"op\":\"identity\",\"generation\":\"0123456789abcdef0123456789abcdef\"}\n"), "no memory") != NULL, "agentd's own no");
+	ok(strstr(ask("{\"op\":\"identity\"," GENERATION "}\n"), "no memory") != NULL,
+	   "agentd's own no");
 	refuse_identity = false;
 }
 
@@ -167,7 +176,8 @@ static void test_check(void)
 	ok(checks == 1 && !*get(a) && !*get(b), "two wait for one program");
 	private_exec_checked(priv, 0);
 	spin(15);
-	ok_str(get(a), "{\"ok\":true}\n{\"ok\":true,\"version\":\"1.2.3\"}\n", "its end answers, and then the next request");
+	ok_str(get(a), "{\"ok\":true}\n{\"ok\":true,\"version\":\"1.2.3\"}\n",
+	       "its end answers, and then the next request");
 	ok_str(get(b), "{\"ok\":true}\n", "both of them");
 	put(a, "{\"op\":\"exec_check\"}\n");
 	(void)close(a);
@@ -176,7 +186,8 @@ static void test_check(void)
 	put(b, "{\"op\":\"exec_check\"}\n");
 	private_exec_checked(priv, -ENOENT);
 	spin(15);
-	ok(strstr(get(b), "No such file") != NULL, "a failure is told; a waiter that left is forgotten");
+	ok(strstr(get(b), "No such file") != NULL,
+	   "a failure is told; a waiter that left is forgotten");
 	refuse_check = true;
 	put(b, "{\"op\":\"exec_check\"}\n");
 	ok(strstr(get(b), "table is full") != NULL, "one that cannot be started");
@@ -194,21 +205,25 @@ static void test_drain(void)
 	ok(!gate && !*get(a), "the gate shuts, and it waits");
 	put(b, "{\"op\":\"drain\",\"timeout_ms\":30,\"reopen_ms\":200}\n");
 	spin(40);
-	ok_str(get(b), "{\"ok\":true,\"drained\":false,\"in_flight\":2}\n", "a short one ends at its time");
+	ok_str(get(b), "{\"ok\":true,\"drained\":false,\"in_flight\":2}\n",
+	       "a short one ends at its time");
 	busy = 0;
 	private_idle(priv);
-	ok_str(get(a), "{\"ok\":true,\"drained\":true,\"in_flight\":0}\n", "the other when nothing is in flight");
+	ok_str(get(a), "{\"ok\":true,\"drained\":true,\"in_flight\":0}\n",
+	       "the other when nothing is in flight");
 	ok(!gate, "still shut");
 	spin(250);
 	ok(gate, "until it reopens by itself");
 	put(a, "{\"op\":\"drain\",\"timeout_ms\":1000}\n");
-	ok_str(get(a), "{\"ok\":true,\"drained\":true,\"in_flight\":0}\n", "nothing in flight: at once");
+	ok_str(get(a), "{\"ok\":true,\"drained\":true,\"in_flight\":0}\n",
+	       "nothing in flight: at once");
 	ok(!gate, "shut");
 	put(b, "{\"op\":\"reopen\"}\n");
 	ok(gate && !strcmp(get(b), "{\"ok\":true}\n"), "reopened");
 	busy = 1;
 	put(a, "{\"op\":\"drain\",\"timeout_ms\":0}\n");
-	ok_str(get(a), "{\"ok\":true,\"drained\":false,\"in_flight\":1}\n", "a timeout of 0 does not wait");
+	ok_str(get(a), "{\"ok\":true,\"drained\":false,\"in_flight\":1}\n",
+	       "a timeout of 0 does not wait");
 	put(a, "{\"op\":\"drain\",\"timeout_ms\":5000,\"reopen_ms\":60}\n");
 	(void)close(a);
 	spin(150);
@@ -249,7 +264,8 @@ int main(void)
 	if (!mkdtemp(dir) || loop_init(&loop) < 0)
 		return 1;
 	memcpy(path, dir, strlen(dir));
-	ok_int(private_start(&loop, path, &ops, NULL, &priv, &e), 0, "starts, and makes the folder");
+	ok_int(private_start(&loop, path, &ops, NULL, &priv, &e), 0,
+	       "starts, and makes the folder");
 	test_simple();
 	test_long();
 	test_identity();
@@ -261,7 +277,8 @@ int main(void)
 	memset(too_long, 'x', sizeof(too_long));
 	too_long[0] = '/';
 	too_long[299] = '\0';
-	ok(private_start(&loop, too_long, &ops, NULL, &p2, &e) < 0, "a path that does not fit: %s", e.msg);
+	ok(private_start(&loop, too_long, &ops, NULL, &p2, &e) < 0, "a path that does not fit: %s",
+	   e.msg);
 	private_stop(NULL);
 	loop_done(&loop);
 	*strstr(path, "/agentd") = '\0';

@@ -10,8 +10,9 @@
 #include "lib/err.h"
 
 /*
- * Where sandboxes live. Both backends implement this table; commands, MCP and SDKs know nothing else. A NULL
- * operation is one that the backend cannot do: core refuses it by name before anything starts.
+ * Where sandboxes live. Both backends implement this table; commands, MCP and SDKs know nothing
+ * else. A NULL operation is one that the backend cannot do: core refuses it by name before anything
+ * starts.
  */
 
 #define SANDBOX_NAME_MAX  128
@@ -20,12 +21,13 @@
 
 enum sandbox_state {
 	SANDBOX_UNKNOWN,
-	SANDBOX_PENDING,     /* being created or started */
+	SANDBOX_PENDING, /* being created or started */
 	SANDBOX_RUNNING,
 	SANDBOX_SUSPENDING,
-	SANDBOX_SUSPENDED,   /* `asb stop`: continues where it was */
+	SANDBOX_SUSPENDED, /* `asb stop`: continues where it was */
 	SANDBOX_TERMINATING,
-	SANDBOX_TERMINATED,  /* no machine behind the record; a local one can be started from its disk */
+	SANDBOX_TERMINATED, /* no machine behind the record; a local one can be started from its
+			       disk */
 	SANDBOX_STATE_COUNT
 };
 
@@ -58,12 +60,14 @@ struct sandbox_info { /* what a backend says of one sandbox; no pointers */
 	char reason[256];  /* why it ended, in the platform's words; "" = nothing to tell */
 };
 
-/* Told while something slow goes on: STAGE is a short fixed word ("qemu", "kernel", "init", "agent"), MS the time since start. */
+/* Told while something slow goes on: STAGE is a short fixed word ("qemu", "kernel", "init",
+ * "agent"), MS the time since start. */
 struct progress {
 	void (*fn)(void *arg, const char *stage, int64_t ms);
 	void *arg;
-	/* Set by a signal handler when the user wants out; NULL = never. Looked at whenever a wait is interrupted (EINTR) and
-	 * at least every 200 ms: the operation then undoes what it did and returns -EINTR. */
+	/* Set by a signal handler when the user wants out; NULL = never. Looked at whenever a wait
+	 * is interrupted (EINTR) and at least every 200 ms: the operation then undoes what it did
+	 * and returns -EINTR. */
 	const volatile sig_atomic_t *cancel;
 };
 
@@ -73,34 +77,42 @@ struct backend {
 	const char *name; /* "local", "aws" */
 
 	/*
-	 * Makes the sandbox under SPEC and ID (which the caller has recorded already) and waits until commands can run in it. On
-	 * failure, or if the caller dies before keep(), nothing of it remains. DEADLINE_NS: loop_now() time.
+	 * Makes the sandbox under SPEC and ID (which the caller has recorded already) and waits
+	 * until commands can run in it. On failure, or if the caller dies before keep(), nothing of
+	 * it remains. DEADLINE_NS: loop_now() time.
 	 */
-	int (*create)(const struct sandbox_spec *spec, const char *id, const struct progress *p, int64_t deadline_ns,
-		      struct backend_owner **ret, struct err *e);
+	int (*create)(const struct sandbox_spec *spec, const char *id, const struct progress *p,
+		      int64_t deadline_ns, struct backend_owner **ret, struct err *e);
 	/* The sandbox now outlives the caller. Frees O. */
 	int (*keep)(struct backend_owner *o, struct err *e);
 	/* Ends the sandbox and removes all of it. Frees O. */
 	void (*drop)(struct backend_owner *o);
 
-	int (*info)(const char *id, struct sandbox_info *ret, struct err *e); /* -ENOENT + ERR_NOT_FOUND: no such machine */
+	int (*info)(const char *id, struct sandbox_info *ret,
+		    struct err *e); /* -ENOENT + ERR_NOT_FOUND: no such machine */
 	/* Calls FN for each sandbox of this backend, recorded or not. Non-zero from FN stops. */
 	int (*list)(int (*fn)(void *arg, const struct sandbox_info *i), void *arg, struct err *e);
 	/* The platform's own description, as JSON text (caller frees). */
 	int (*inspect)(const char *id, char **ret_json, struct err *e);
 
 	int (*suspend)(const char *id, struct err *e);
-	int (*resume)(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e); /* also from TERMINATED */
-	int (*power_off)(const char *id, int64_t grace_ns, struct err *e); /* orderly; the disk stays */
-	int (*remove)(const char *id, struct err *e); /* ends it and removes all; fine when it is gone already */
+	int (*resume)(const char *id, const struct progress *p, int64_t deadline_ns,
+		      struct err *e); /* also from TERMINATED */
+	int (*power_off)(const char *id, int64_t grace_ns,
+			 struct err *e); /* orderly; the disk stays */
+	int (*remove)(const char *id,
+		      struct err *e); /* ends it and removes all; fine when it is gone already */
 
 	/* A connected stream to PORT in the guest, blocking, CLOEXEC; the caller owns *RET_FD. */
-	int (*connect)(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd, struct err *e);
+	int (*connect)(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd,
+		       struct err *e);
 
-	/* Console or log output: opens what there is for reading from the start. The caller owns *RET_FD. */
+	/* Console or log output: opens what there is for reading from the start. The caller owns
+	 * *RET_FD. */
 	int (*open_log)(const char *id, int *ret_fd, struct err *e);
 
-	/* Removes what crashed processes left behind (unlocked folders of sandboxes nobody records). Cheap when there is none. */
+	/* Removes what crashed processes left behind (unlocked folders of sandboxes nobody
+	 * records). Cheap when there is none. */
 	void (*collect)(void);
 };
 

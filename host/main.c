@@ -15,7 +15,8 @@
 
 #define HELP_MAX (64U << 10)
 
-/* A closed standard stream would become the number of the next file that is opened, and be written to. */
+/* A closed standard stream would become the number of the next file that is opened, and be written
+ * to. */
 static void fill_standard_streams(void)
 {
 	int fd;
@@ -35,9 +36,11 @@ static int wrong_usage(const struct cli *c, const char *word, const struct err *
 
 	buf_init(&b, HELP_MAX);
 	if (near)
-		ignore_result(str_format(hint, sizeof(hint), "did you mean: asb %s", near)); /* fits */
+		ignore_result(
+			str_format(hint, sizeof(hint), "did you mean: asb %s", near)); /* fits */
 	else if (c->cmd && help_usage(c->cmd, &b) == 0)
-		ignore_result(str_format(hint, sizeof(hint), "%s   (asb help %s)", b.p, c->cmd->name));
+		ignore_result(
+			str_format(hint, sizeof(hint), "%s   (asb help %s)", b.p, c->cmd->name));
 	else
 		ignore_result(str_format(hint, sizeof(hint), "asb help lists the commands"));
 	out_error(e, hint);
@@ -61,7 +64,8 @@ int main(int argc, char **argv)
 	int r, status;
 
 	fill_standard_streams();
-	(void)signal(SIGPIPE, SIG_IGN); /* told by EPIPE, so that what was begun is cleaned up first */
+	(void)signal(SIGPIPE,
+		     SIG_IGN); /* told by EPIPE, so that what was begun is cleaned up first */
 	r = cli_parse(&c, argc, argv, &e);
 	out_init(&c);
 	if (r < 0)

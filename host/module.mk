@@ -1,3 +1,11 @@
 # asb: everything a person types, and the supervisor of each local VM.
 host_SRCS := $(wildcard host/*.c host/*/*.c)
 host_LIBS := -lcurl -lbearssl -lnghttp2 -lcjson
+
+# The manual pages are the command table's: printed by asb, committed, compared by tests/e2e/cli.py.
+.PHONY: man
+man: build/bin/asb
+	$(Q)build/bin/asb manifest --man >man/asb.1
+	$(Q)for c in $$(build/bin/asb manifest | sed -n '/"commands"/,$$s/^      "name": "\(.*\)",$$/\1/p'); do \
+		build/bin/asb manifest --man $$c >man/asb-$$c.1 || exit; \
+	done

@@ -9,7 +9,8 @@
 
 #define DEPTH_MAX 64
 
-/* cJSON's own form indents by tabs; so only containers are laid out here, and it prints the scalars. */
+/* cJSON's own form indents by tabs; so only containers are laid out here, and it prints the
+ * scalars. */
 
 static int add_scalar(const cJSON *j, struct buf *out)
 {

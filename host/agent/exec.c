@@ -16,9 +16,9 @@
  *	  +----> OVER     +--+                   +---- signal, stdout --+
  *	                                               gone, deadline
  *
- * What ends it calls exec_over or exec_fail; the loop then stops, and everything is released in one place, so no
- * callback has to. Requests in order on one connection; a second one is opened only when stdin or a signal is sent
- * while the output is being followed.
+ * What ends it calls exec_over or exec_fail; the loop then stops, and everything is released in one
+ *place, so no callback has to. Requests in order on one connection; a second one is opened only
+ *when stdin or a signal is sent while the output is being followed.
  */
 
 void exec_over(struct exec *x, int r)
@@ -61,8 +61,8 @@ bool exec_machine_lives(struct exec *x, struct err *e)
 	switch (i.state) {
 	case SANDBOX_TERMINATING:
 	case SANDBOX_TERMINATED:
-		(void)err_set(e, ERR_UNAVAILABLE, 0, "the sandbox has ended%s%s", i.reason[0] ? ": " : "",
-			      i.reason);
+		(void)err_set(e, ERR_UNAVAILABLE, 0, "the sandbox has ended%s%s",
+			      i.reason[0] ? ": " : "", i.reason);
 		return false;
 	case SANDBOX_SUSPENDED:
 	case SANDBOX_SUSPENDING:

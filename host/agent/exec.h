@@ -10,8 +10,9 @@
 #include "lib/err.h"
 
 /*
- * Runs one command in a sandbox, over the agent API (docs/agent-api.md): its output goes to our stdout and stderr as it
- * comes, our stdin to it, signals that we get to it. Blocks until it is over.
+ * Runs one command in a sandbox, over the agent API (docs/agent-api.md): its output goes to our
+ * stdout and stderr as it comes, our stdin to it, signals that we get to it. Blocks until it is
+ * over.
  */
 struct backend;
 
@@ -22,8 +23,8 @@ struct exec_spec { /* all borrowed */
 	const char *id; /* of the sandbox */
 	char *const *argv;
 	unsigned argc;
-	char *const *env; /* "K=V", NULL-terminated; NULL = none */
-	const char *cwd;  /* NULL = the agent's default */
+	char *const *env;   /* "K=V", NULL-terminated; NULL = none */
+	const char *cwd;    /* NULL = the agent's default */
 	int64_t timeout_ns; /* 0 = none */
 	bool use_stdin;
 	bool capture; /* collect the output in the result instead of printing it */
@@ -51,9 +52,9 @@ struct exec_result {
 };
 
 /*
- * 0 when E says nothing: RET->end tells what happened (for NO_COMMAND and NOT_EXECUTABLE E has the message). Negative
- * errno with E when the agent or the sandbox failed: what became of the command is then not known. exec_result_done in
- * every case.
+ * 0 when E says nothing: RET->end tells what happened (for NO_COMMAND and NOT_EXECUTABLE E has the
+ * message). Negative errno with E when the agent or the sandbox failed: what became of the command
+ * is then not known. exec_result_done in every case.
  */
 int exec_run(const struct exec_spec *s, struct exec_result *ret, struct err *e) MUST_CHECK;
 void exec_result_done(struct exec_result *r);

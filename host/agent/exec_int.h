@@ -14,7 +14,8 @@
 #include "lib/err.h"
 #include "lib/loop.h"
 
-/* Shared by the files of the exec client: exec.c (the whole), start.c, follow.c (output), feed.c (input), stop.c. */
+/* Shared by the files of the exec client: exec.c (the whole), start.c, follow.c (output), feed.c
+ * (input), stop.c. */
 
 enum exec_phase {
 	PHASE_START,  /* PUT is under way or tried again */
@@ -75,8 +76,8 @@ void exec_over(struct exec *x, int r);
 /* Ends it with a failure that err_set has described in E (copied). */
 void exec_fail(struct exec *x, const struct err *e);
 /*
- * The state of the machine when the agent cannot be reached: true when it is worth trying again. Else *E tells in
- * plain words what became of the sandbox.
+ * The state of the machine when the agent cannot be reached: true when it is worth trying again.
+ * Else *E tells in plain words what became of the sandbox.
  */
 bool exec_machine_lives(struct exec *x, struct err *e);
 bool exec_suspended(struct exec *x);

@@ -9,10 +9,10 @@
 #include "lib/str.h"
 
 /*
- * Input. Our stdin is sent as a row of requests, each with the offset of its first byte: the next chunk is read when the
- * child has taken the one before, which is the back-pressure, and a chunk whose connection broke is still here to be sent
- * again. Nothing is opened before there is something to send, so an idle stdin costs nothing, and the end of the
- * command never waits for it.
+ * Input. Our stdin is sent as a row of requests, each with the offset of its first byte: the next
+ * chunk is read when the child has taken the one before, which is the back-pressure, and a chunk
+ * whose connection broke is still here to be sent again. Nothing is opened before there is
+ * something to send, so an idle stdin costs nothing, and the end of the command never waits for it.
  */
 
 #define FEED_AGAIN_NS (100LL * 1000000)
@@ -50,17 +50,23 @@ static void on_fed(void *arg, int status, const struct buf *body, const struct e
 static void post(struct exec *x)
 {
 	char path[128];
-	struct http_spec s = { .method = "POST", .path = path, .body = x->chunk, .body_len = x->chunk_len,
-			       .done = on_fed, .arg = x };
+	struct http_spec s = { .method = "POST",
+			       .path = path,
+			       .body = x->chunk,
+			       .body_len = x->chunk_len,
+			       .done = on_fed,
+			       .arg = x };
 	struct err e = ERR_INIT;
 
 	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s/stdin?offset=%llu%s", x->id,
-				 (unsigned long long)x->fed, x->chunk_eof ? "&eof=1" : "")); /* it fits */
+				 (unsigned long long)x->fed,
+				 x->chunk_eof ? "&eof=1" : "")); /* it fits */
 	if (http_start(x->http, &s, &x->feed, &e) < 0)
 		exec_fail(x, &e);
 }
 
-/* Reads all that is there now, up to a chunk, so that the end of a short input goes along with its last bytes. */
+/* Reads all that is there now, up to a chunk, so that the end of a short input goes along with its
+ * last bytes. */
 static void on_input(void *arg)
 {
 	struct exec *x = arg;

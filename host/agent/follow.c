@@ -8,18 +8,19 @@
 #include "lib/str.h"
 
 /*
- * Output. One GET that follows the command; when it is cut it is asked again from the byte that was received last, and
- * nothing but an exit event ends the command. The agent says "alive" every 15 seconds when it has nothing else to say,
- * so silence of SILENCE_NS is a dead connection (or a suspended sandbox: then we wait on).
+ * Output. One GET that follows the command; when it is cut it is asked again from the byte that was
+ * received last, and nothing but an exit event ends the command. The agent says "alive" every 15
+ * seconds when it has nothing else to say, so silence of SILENCE_NS is a dead connection (or a
+ * suspended sandbox: then we wait on).
  *
- * Back-pressure: while a sink has bytes left over, libcurl is told to pause, so the guest's ring fills and the command
- * waits, as it would for a pipe.
+ * Back-pressure: while a sink has bytes left over, libcurl is told to pause, so the guest's ring
+ * fills and the command waits, as it would for a pipe.
  */
 
-#define SILENCE_NS  (45LL * 1000000000)
-#define END_NS	    (1LL * 1000000000) /* from the exit event to the end of the answer */
-#define GIVE_UP_NS  (60LL * 1000000000) /* of attempts that bring nothing */
-#define AGAIN_NS    (50LL * 1000000)
+#define SILENCE_NS   (45LL * 1000000000)
+#define END_NS	     (1LL * 1000000000)	 /* from the exit event to the end of the answer */
+#define GIVE_UP_NS   (60LL * 1000000000) /* of attempts that bring nothing */
+#define AGAIN_NS     (50LL * 1000000)
 #define AGAIN_MAX_NS (2LL * 1000000000)
 
 static void try_again(struct exec *x, const struct err *why)
@@ -40,7 +41,9 @@ static void try_again(struct exec *x, const struct err *why)
 	loop_arm(&x->loop, &x->follow_again, wait);
 }
 
-/* --- what comes --------------------------------------------------------------------------------------------------- */
+/* --- what comes
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static int keep(struct exec *x, int i, const void *p, size_t n)
 {
@@ -85,8 +88,10 @@ static int on_exit_event(struct exec *x, const cJSON *j)
 	uint64_t code = 0, sig = 0, ms = 0;
 	bool timed_out = false, truncated = false;
 
-	if (jsn_u64(j, "exit_code", 0, 255, &code, NULL) < 0 || jsn_u64(j, "signal", 1, 127, &sig, NULL) < 0 ||
-	    jsn_bool(j, "timed_out", &timed_out, NULL) < 0 || jsn_bool(j, "oom", &res->oom, NULL) < 0 ||
+	if (jsn_u64(j, "exit_code", 0, 255, &code, NULL) < 0 ||
+	    jsn_u64(j, "signal", 1, 127, &sig, NULL) < 0 ||
+	    jsn_bool(j, "timed_out", &timed_out, NULL) < 0 ||
+	    jsn_bool(j, "oom", &res->oom, NULL) < 0 ||
 	    jsn_bool(j, "truncated", &truncated, NULL) < 0 ||
 	    jsn_u64(j, "duration_ms", 0, 1ULL << 53, &ms, NULL) < 0)
 		return -EPROTO;
@@ -117,7 +122,9 @@ static int on_event(void *arg, const char *json, size_t n)
 
 static const struct frames_ops frames_ops = { .data = on_data, .event = on_event };
 
-/* --- the request -------------------------------------------------------------------------------------------------- */
+/* --- the request
+ * --------------------------------------------------------------------------------------------------
+ */
 
 static int on_body(void *arg, const void *p, size_t n)
 {
@@ -137,7 +144,8 @@ static int on_body(void *arg, const void *p, size_t n)
 
 static void written(struct exec *x)
 {
-	if (x->phase == PHASE_EXITED && !x->follow && sink_idle(&x->out[0]) && sink_idle(&x->out[1]))
+	if (x->phase == PHASE_EXITED && !x->follow && sink_idle(&x->out[0]) &&
+	    sink_idle(&x->out[1]))
 		stop_tidy(x);
 }
 
@@ -168,14 +176,17 @@ static void on_done(void *arg, int status, const struct buf *body, const struct 
 		written(x);
 	} else if (x->phase != PHASE_FOLLOW) {
 		return;
-	} else if (status == 0 && e->code == ERR_INTERNAL) { /* no frames of ours: asking again gives no better */
+	} else if (status == 0 &&
+		   e->code == ERR_INTERNAL) { /* no frames of ours: asking again gives no better */
 		exec_fail(x, e);
 	} else if (status == 404) {
-		(void)err_set(&why, ERR_INTERNAL, 0, "the agent in the sandbox was restarted: what became of the "
-						     "command is not known");
+		(void)err_set(&why, ERR_INTERNAL, 0,
+			      "the agent in the sandbox was restarted: what became of the "
+			      "command is not known");
 		exec_fail(x, &why);
 	} else if (status != 0 && status != 200 && status != 503) {
-		(void)err_set(&why, ERR_INTERNAL, 0, "the agent answered %d when asked for the output", status);
+		(void)err_set(&why, ERR_INTERNAL, 0,
+			      "the agent answered %d when asked for the output", status);
 		exec_fail(x, &why);
 	} else {
 		(void)err_set(&why, ERR_UNAVAILABLE, 0, "the output ended before the command did");
@@ -186,13 +197,15 @@ static void on_done(void *arg, int status, const struct buf *body, const struct 
 void follow_begin(struct exec *x)
 {
 	char path[128];
-	struct http_spec s = { .method = "GET", .path = path, .data = on_body, .done = on_done, .arg = x };
+	struct http_spec s = {
+		.method = "GET", .path = path, .data = on_body, .done = on_done, .arg = x
+	};
 	struct err e = ERR_INIT;
 
 	frames_done(&x->frames);
 	frames_init(&x->frames, &frames_ops, x);
-	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s/output?offset=%llu&follow=1", x->id,
-				 (unsigned long long)x->offset)); /* it fits */
+	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s/output?offset=%llu&follow=1",
+				 x->id, (unsigned long long)x->offset)); /* it fits */
 	if (!x->attempts)
 		x->good_at = loop_now();
 	loop_arm(&x->loop, &x->silence, SILENCE_NS);

@@ -10,9 +10,10 @@
 #include "lib/proto.h"
 
 /*
- * Decoder of GET /v1/execs/{id}/output: Docker's multiplexed stream (Docker Engine API, "Attach to a container"). Fed
- * any split of the bytes. Payload of streams 1 and 2 is handed on as it comes and never kept; events are collected, with
- * a cap. The peer is a guest and not trusted: whatever is no frame of ours ends the decoding.
+ * Decoder of GET /v1/execs/{id}/output: Docker's multiplexed stream (Docker Engine API, "Attach to
+ * a container"). Fed any split of the bytes. Payload of streams 1 and 2 is handed on as it comes
+ * and never kept; events are collected, with a cap. The peer is a guest and not trusted: whatever
+ * is no frame of ours ends the decoding.
  */
 #define FRAMES_EVENT_MAX (64U << 10)
 #define FRAMES_DATA_MAX	 (64U << 20)
@@ -35,7 +36,8 @@ struct frames {
 void frames_init(struct frames *f, const struct frames_ops *ops, void *arg);
 void frames_done(struct frames *f);
 
-/* 0, -EPROTO for a byte that cannot be, -ENOMEM, or what a callback returned. After a failure F is only good for _done. */
+/* 0, -EPROTO for a byte that cannot be, -ENOMEM, or what a callback returned. After a failure F is
+ * only good for _done. */
 int frames_feed(struct frames *f, const void *p, size_t n) MUST_CHECK;
 
 #endif

@@ -13,17 +13,18 @@
 #include "lib/fd.h"
 
 /*
- * libcurl tells which descriptors and which time-out it waits for (socket and timer callbacks); they become watches and
- * one timer of the loop. Two rules of libcurl shape the rest: no handle may be removed while libcurl is calling us, so a
- * call ends only from finish(), after curl_multi_socket_action has returned; and the timer callback must not call back,
- * so it only arms the loop's timer.
+ * libcurl tells which descriptors and which time-out it waits for (socket and timer callbacks);
+ * they become watches and one timer of the loop. Two rules of libcurl shape the rest: no handle may
+ * be removed while libcurl is calling us, so a call ends only from finish(), after
+ * curl_multi_socket_action has returned; and the timer callback must not call back, so it only arms
+ * the loop's timer.
  *
- * The connection is not libcurl's to make. CURL_SOCKOPT_ALREADY_CONNECTED exists for that, but curl 7.88 (Debian 12) calls
- * connect(2) nevertheless (curl issue 10626; later releases do not). So CURLOPT_OPENSOCKETFUNCTION opens the real stream and hands
- * out a placeholder: a UDP socket, for which connect(2) to the URL's 127.0.0.1 succeeds at once and sends nothing. (The
- * address must be an IP address that can be printed, or libcurl does not use the connection again.)
- * CURLOPT_PREREQFUNCTION, which runs before the first byte is written, then puts the stream in its place by dup3(2). No
- * proxy of the environment is used.
+ * The connection is not libcurl's to make. CURL_SOCKOPT_ALREADY_CONNECTED is meant for that, but
+ * curl 7.88 (Debian 12) calls connect(2) nevertheless (curl issue 10626), and libcurl only uses a
+ * connection again whose peer has an IP address. So CURLOPT_OPENSOCKETFUNCTION opens the real
+ * stream and hands out a placeholder: a UDP socket, for which connect(2) to the URL's 127.0.0.1
+ * succeeds at once and sends nothing. CURLOPT_PREREQFUNCTION, which runs before the first byte is
+ * written, then puts the stream in its place by dup3(2). No proxy of the environment is used.
  */
 
 #define URL_BASE   "http://127.0.0.1:8080"
@@ -57,7 +58,8 @@ struct sock_watch {
 
 static void finish(struct http *h);
 
-/* --- loop to libcurl ---------------------------------------------------------------------------------------------- */
+/* --- loop to libcurl
+ * ---------------------------------------------------------------------------------------------- */
 
 static void act(struct http *h, curl_socket_t fd, int mask)
 {
@@ -85,7 +87,8 @@ static void on_timer(struct loop_timer *t)
 	act(t->arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
-/* --- libcurl to loop ---------------------------------------------------------------------------------------------- */
+/* --- libcurl to loop
+ * ---------------------------------------------------------------------------------------------- */
 
 static int socket_cb(CURL *easy, curl_socket_t fd, int what, void *arg, void *sock)
 {
@@ -106,7 +109,8 @@ static int socket_cb(CURL *easy, curl_socket_t fd, int what, void *arg, void *so
 	if (what & CURL_POLL_OUT)
 		events |= EPOLLOUT;
 	if (s) {
-		/* The descriptor may be another file by now (prereq_cb), which epoll does not know. */
+		/* The descriptor may be another file by now (prereq_cb), which epoll does not know.
+		 */
 		if (loop_set(&s->w, events) == 0)
 			return 0;
 		loop_del(&s->w);
@@ -159,14 +163,6 @@ static curl_socket_t open_cb(void *arg, curlsocktype purpose, struct curl_sockad
 	return c->placeholder;
 }
 
-static int sockopt_cb(void *arg, curl_socket_t fd, curlsocktype purpose)
-{
-	(void)arg;
-	(void)fd;
-	(void)purpose;
-	return CURL_SOCKOPT_ALREADY_CONNECTED;
-}
-
 static int prereq_cb(void *arg, char *ip, char *local_ip, int port, int local_port)
 {
 	struct http_call *c = arg;
@@ -204,7 +200,9 @@ static size_t write_cb(char *p, size_t size, size_t n, void *arg)
 	return 0; /* CURLE_WRITE_ERROR */
 }
 
-/* --- calls -------------------------------------------------------------------------------------------------------- */
+/* --- calls
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static void call_free(struct http_call *c)
 {
@@ -232,7 +230,8 @@ static void explain(const struct http_call *c, CURLcode code, struct err *e)
 	} else if (code == CURLE_COULDNT_CONNECT && c->http->connect_err.msg[0]) {
 		*e = c->http->connect_err;
 	} else if (code == CURLE_OPERATION_TIMEDOUT) {
-		(void)err_set(e, ERR_TIMEOUT, ETIMEDOUT, "the agent in the sandbox does not answer");
+		(void)err_set(e, ERR_TIMEOUT, ETIMEDOUT,
+			      "the agent in the sandbox does not answer");
 	} else {
 		(void)err_set(e, ERR_UNAVAILABLE, ECONNRESET, "the connection to the agent (%s)",
 			      curl_easy_strerror(code));
@@ -257,7 +256,8 @@ static void end_call(struct http_call *c, CURLcode code)
 	buf_done(&body);
 }
 
-/* Every call that libcurl has finished with. done() may start and cancel calls, so the list is asked again each time. */
+/* Every call that libcurl has finished with. done() may start and cancel calls, so the list is
+ * asked again each time. */
 static void finish(struct http *h)
 {
 	CURLMsg *m;
@@ -287,7 +287,8 @@ static bool set_body(struct http_call *c)
 	return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, c->heads) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_POSTFIELDS, c->spec.body) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->spec.body_len) == CURLE_OK;
+	       curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->spec.body_len) ==
+		       CURLE_OK;
 }
 
 static bool set_options(struct http_call *c)
@@ -305,12 +306,12 @@ static bool set_options(struct http_call *c)
 	       curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, c->spec.method) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) ==
+		       CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_cb) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, c) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, prereq_cb) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_PREREQDATA, c) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, sockopt_cb) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, write_cb) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_WRITEDATA, c) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_PRIVATE, c) == CURLE_OK;
@@ -346,7 +347,8 @@ void http_cancel(struct http_call *c)
 void http_resume(struct http_call *c)
 {
 	(void)curl_easy_pause(c->easy, CURLPAUSE_CONT);
-	/* What was held back has been delivered by now; the socket is asked again by the next action. */
+	/* What was held back has been delivered by now; the socket is asked again by the next
+	 * action. */
 	loop_arm(c->http->loop, &c->http->timer, 0);
 }
 
@@ -365,7 +367,8 @@ int http_open(struct loop *l, http_connect_fn *fn, void *arg, struct http **ret,
 	h->timer.fn = on_timer;
 	h->timer.arg = h;
 	h->multi = curl_multi_init();
-	if (!h->multi || curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, socket_cb) != CURLM_OK ||
+	if (!h->multi ||
+	    curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, socket_cb) != CURLM_OK ||
 	    curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) != CURLM_OK ||
 	    curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, timer_cb) != CURLM_OK ||
 	    curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h) != CURLM_OK) {

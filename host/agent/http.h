@@ -12,18 +12,19 @@
 #include "lib/loop.h"
 
 /*
- * HTTP/1.1 requests inside a loop, over connections that somebody else opens: libcurl's multi interface, which is given
- * each connection as a descriptor. Connections are kept and used again. Several calls may be under way at once, each
- * then on a connection of its own.
+ * HTTP/1.1 requests inside a loop, over connections that somebody else opens: libcurl's multi
+ * interface, which is given each connection as a descriptor. Connections are kept and used again.
+ * Several calls may be under way at once, each then on a connection of its own.
  */
 struct http;
 struct http_call;
 
-/* Opens a connected stream, blocking at most until DEADLINE_NS (loop_now). 0 with *RET_FD, which http then owns. */
+/* Opens a connected stream, blocking at most until DEADLINE_NS (loop_now). 0 with *RET_FD, which
+ * http then owns. */
 typedef int http_connect_fn(void *arg, int64_t deadline_ns, int *ret_fd, struct err *e);
 
-#define HTTP_CONNECT_NS	 (10LL * 1000000000)
-#define HTTP_REPLY_MAX	 (1U << 20) /* most bytes kept of an answer's body */
+#define HTTP_CONNECT_NS (10LL * 1000000000)
+#define HTTP_REPLY_MAX	(1U << 20) /* most bytes kept of an answer's body */
 
 struct http_spec {
 	const char *method;
@@ -32,22 +33,25 @@ struct http_spec {
 	size_t body_len;
 	int64_t limit_ns; /* for the whole call; 0 = none */
 	/*
-	 * The body of a 200 answer as it comes, instead of being kept. Returns 0, or -EAGAIN: not now, give the same bytes
-	 * again after http_resume; anything else ends the call with that error. No function of http may be called here.
+	 * The body of a 200 answer as it comes, instead of being kept. Returns 0, or -EAGAIN: not
+	 * now, give the same bytes again after http_resume; anything else ends the call with that
+	 * error. No function of http may be called here.
 	 */
 	int (*data)(void *arg, const void *p, size_t n);
 	/*
-	 * The end. STATUS is the answer's, and BODY what was kept of it; or STATUS is 0 and E tells why there is no
-	 * (complete) answer. CALL is freed afterwards.
+	 * The end. STATUS is the answer's, and BODY what was kept of it; or STATUS is 0 and E tells
+	 * why there is no (complete) answer. CALL is freed afterwards.
 	 */
 	void (*done)(void *arg, int status, const struct buf *body, const struct err *e);
 	void *arg;
 };
 
-int http_open(struct loop *l, http_connect_fn *fn, void *arg, struct http **ret, struct err *e) MUST_CHECK;
+int http_open(struct loop *l, http_connect_fn *fn, void *arg, struct http **ret, struct err *e)
+	MUST_CHECK;
 void http_free(struct http *h); /* ends all calls without a word */
 
-int http_start(struct http *h, const struct http_spec *s, struct http_call **ret, struct err *e) MUST_CHECK;
+int http_start(struct http *h, const struct http_spec *s, struct http_call **ret, struct err *e)
+	MUST_CHECK;
 void http_cancel(struct http_call *c); /* done is not called; NULL is fine */
 void http_resume(struct http_call *c);
 

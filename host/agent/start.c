@@ -8,13 +8,13 @@
 #include "lib/str.h"
 
 /*
- * PUT /v1/execs/{id} is idempotent under an id that we chose, so it is simply sent again when the connection fails
- * before the answer: a command is never started twice.
+ * PUT /v1/execs/{id} is idempotent under an id that we chose, so it is simply sent again when the
+ * connection fails before the answer: a command is never started twice.
  */
 
-#define START_NS      (30LL * 1000000000) /* for the answer, all attempts together */
+#define START_NS       (30LL * 1000000000) /* for the answer, all attempts together */
 #define START_AGAIN_NS (100LL * 1000000)
-#define REQUEST_MAX   (16U << 20)
+#define REQUEST_MAX    (16U << 20)
 
 static bool add_env(cJSON *o, char *const *env)
 {
@@ -87,8 +87,12 @@ static void refused(struct exec *x, int status, const struct buf *body)
 		exec_over(x, 0);
 		return;
 	}
-	(void)err_set(&e, status == 400 ? ERR_INVALID : status == 429 ? ERR_FULL : ERR_UNAVAILABLE, 0,
-		      "the sandbox cannot start '%.100s': %s (%d)", x->spec->argv[0], detail, status);
+	(void)err_set(&e,
+		      status == 400   ? ERR_INVALID
+		      : status == 429 ? ERR_FULL
+				      : ERR_UNAVAILABLE,
+		      0, "the sandbox cannot start '%.100s': %s (%d)", x->spec->argv[0], detail,
+		      status);
 	exec_fail(x, &e);
 }
 
@@ -115,7 +119,8 @@ static void on_answer(void *arg, int status, const struct buf *body, const struc
 	} else if (status == 0) {
 		send_again(x, e);
 	} else if (status == 503) { /* it drains for a suspension, and admits again soon */
-		(void)err_set(&busy, ERR_UNAVAILABLE, 0, "the agent in the sandbox does not admit commands now");
+		(void)err_set(&busy, ERR_UNAVAILABLE, 0,
+			      "the agent in the sandbox does not admit commands now");
 		send_again(x, &busy);
 	} else {
 		refused(x, status, body);
@@ -125,8 +130,13 @@ static void on_answer(void *arg, int status, const struct buf *body, const struc
 static int send_request(struct exec *x, struct err *e)
 {
 	char path[64];
-	struct http_spec s = { .method = "PUT", .path = path, .body = x->request.p,
-			       .body_len = x->request.len, .limit_ns = START_NS, .done = on_answer, .arg = x };
+	struct http_spec s = { .method = "PUT",
+			       .path = path,
+			       .body = x->request.p,
+			       .body_len = x->request.len,
+			       .limit_ns = START_NS,
+			       .done = on_answer,
+			       .arg = x };
 
 	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s", x->id)); /* it fits */
 	return http_start(x->http, &s, &x->start, e);
@@ -155,7 +165,8 @@ int start_begin(struct exec *x, struct err *e)
 	x->start_again.arg = x;
 	x->start_until = loop_now() + START_NS;
 	r = build(x);
-	return r < 0 ? err_set(e, ERR_TOO_BIG, -r, "the command and its variables") : send_request(x, e);
+	return r < 0 ? err_set(e, ERR_TOO_BIG, -r, "the command and its variables")
+		     : send_request(x, e);
 }
 
 void start_done(struct exec *x)

@@ -14,10 +14,11 @@
 #include "lib/fd.h"
 
 /*
- * O_NONBLOCK belongs to the open file, not to the descriptor: set on our stdin it would be set for the shell too, and for
- * every other process that got the same terminal or pipe. Opening /proc/self/fd/N gives an open file of our own for
- * the same pipe or terminal. Where that is refused (a pipe of another user, no /proc), poll(2) is asked before each
- * transfer: after POLLOUT a pipe takes PIPE_BUF bytes without blocking, after POLLIN a read returns what there is.
+ * O_NONBLOCK belongs to the open file, not to the descriptor: set on our stdin it would be set for
+ * the shell too, and for every other process that got the same terminal or pipe. Opening
+ * /proc/self/fd/N gives an open file of our own for the same pipe or terminal. Where that is
+ * refused (a pipe of another user, no /proc), poll(2) is asked before each transfer: after POLLOUT
+ * a pipe takes PIPE_BUF bytes without blocking, after POLLIN a read returns what there is.
  */
 
 #define POLLED_MAX 4096 /* PIPE_BUF of Linux */
@@ -49,7 +50,9 @@ static bool is_ready(int fd, short events)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* --- output ------------------------------------------------------------------------------------------------------- */
+/* --- output
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static ssize_t write_some(const struct sink *s, const void *p, size_t n)
 {
@@ -111,7 +114,9 @@ static void on_writable(struct loop_watch *w, uint32_t events)
 
 int sink_init(struct sink *s, struct loop *l, int fd, void (*ready)(void *arg), void *arg)
 {
-	*s = (struct sink){ .fd = fd, .loop = l, .watch = LOOP_WATCH_INIT, .ready = ready, .arg = arg };
+	*s = (struct sink){
+		.fd = fd, .loop = l, .watch = LOOP_WATCH_INIT, .ready = ready, .arg = arg
+	};
 	buf_init(&s->pending, SINK_PENDING_MAX);
 	s->watch.fn = on_writable;
 	s->watch.arg = s;
@@ -152,7 +157,9 @@ int sink_write(struct sink *s, const void *p, size_t n)
 	return r < 0 ? sink_fail(s, r) : 0;
 }
 
-/* --- input -------------------------------------------------------------------------------------------------------- */
+/* --- input
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static void on_readable(struct loop_watch *w, uint32_t events)
 {
@@ -172,8 +179,12 @@ static void on_now(struct loop_timer *t)
 
 void source_init(struct source *s, struct loop *l, int fd, void (*ready)(void *arg), void *arg)
 {
-	*s = (struct source){ .fd = fd, .loop = l, .watch = LOOP_WATCH_INIT, .now = LOOP_TIMER_INIT,
-			      .ready = ready, .arg = arg };
+	*s = (struct source){ .fd = fd,
+			      .loop = l,
+			      .watch = LOOP_WATCH_INIT,
+			      .now = LOOP_TIMER_INIT,
+			      .ready = ready,
+			      .arg = arg };
 	s->watch.fn = on_readable;
 	s->watch.arg = s;
 	s->now.fn = on_now;
@@ -221,5 +232,6 @@ bool source_useful(int fd)
 
 	if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || fstat(fd, &st) < 0)
 		return false;
-	return !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)); /* devices.txt: 1:3 is /dev/null */
+	return !(S_ISCHR(st.st_mode) &&
+		 st.st_rdev == makedev(1, 3)); /* devices.txt: 1:3 is /dev/null */
 }

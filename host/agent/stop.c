@@ -10,12 +10,13 @@
 /*
  * Ends: signals that we get, our own deadline, and what is sent to the guest last.
  *
- * The first SIGINT, SIGTERM or SIGHUP goes to the command, as the terminal or a supervisor would have sent it there. If
- * the command is still there after GRACE_NS, or a second signal comes, the whole tree is killed. A signal that was
- * ignored when we were started (nohup, a job in the background) stays ignored.
+ * The first SIGINT, SIGTERM or SIGHUP goes to the command, as the terminal or a supervisor would
+ * have sent it there. If the command is still there after GRACE_NS, or a second signal comes, the
+ * whole tree is killed. A signal that was ignored when we were started (nohup, a job in the
+ * background) stays ignored.
  *
- * The timeout is the agent's to enforce, by the time that the machine ran; ours comes MARGIN_NS later and only for an
- * agent that does not.
+ * The timeout is the agent's to enforce, by the time that the machine ran; ours comes MARGIN_NS
+ * later and only for an agent that does not.
  */
 
 #define GRACE_NS  (10LL * 1000000000)
@@ -42,13 +43,17 @@ static void on_signal_sent(void *arg, int status, const struct buf *body, const 
 static void forward(struct exec *x, int sig)
 {
 	char path[64];
-	struct http_spec s = { .method = "POST", .path = path, .body = x->signal_body, .limit_ns = GRACE_NS,
-			       .done = on_signal_sent, .arg = x };
+	struct http_spec s = { .method = "POST",
+			       .path = path,
+			       .body = x->signal_body,
+			       .limit_ns = GRACE_NS,
+			       .done = on_signal_sent,
+			       .arg = x };
 	struct err e = ERR_INIT;
 
 	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s/signal", x->id)); /* they fit */
-	ignore_result(str_format(x->signal_body, sizeof(x->signal_body), "{\"signal\":\"%s\",\"to\":\"group\"}",
-				 signal_name(sig)));
+	ignore_result(str_format(x->signal_body, sizeof(x->signal_body),
+				 "{\"signal\":\"%s\",\"to\":\"group\"}", signal_name(sig)));
 	s.body_len = strlen(x->signal_body);
 	loop_arm(&x->loop, &x->grace, GRACE_NS);
 	if (http_start(x->http, &s, &x->signal_call, &e) < 0)
@@ -93,7 +98,8 @@ static void on_deadline(struct loop_timer *t)
 		stop_kill(x, EXEC_TIMED_OUT);
 }
 
-/* --- the last request --------------------------------------------------------------------------------------------- */
+/* --- the last request
+ * --------------------------------------------------------------------------------------------- */
 
 static void on_last(struct loop_timer *t)
 {
@@ -116,8 +122,9 @@ static void on_deleted(void *arg, int status, const struct buf *body, const stru
 static void forget(struct exec *x)
 {
 	char path[64];
-	struct http_spec s = { .method = "DELETE", .path = path, .limit_ns = LAST_NS, .done = on_deleted,
-			       .arg = x };
+	struct http_spec s = {
+		.method = "DELETE", .path = path, .limit_ns = LAST_NS, .done = on_deleted, .arg = x
+	};
 	struct err e = ERR_INIT;
 
 	x->phase = PHASE_KILL;

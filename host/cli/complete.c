@@ -5,9 +5,9 @@
 #include <string.h>
 
 /*
- * Completion scripts. Each is a table printed for its shell and a small fixed function that reads it; names of sandboxes
- * come from `asb ls -q` when the key is pressed. Behind the guest's command nothing is completed: its files are in the
- * guest.
+ * Completion scripts. Each is a table printed for its shell and a small fixed function that reads
+ * it; names of sandboxes come from `asb ls -q` when the key is pressed. Behind the guest's command
+ * nothing is completed: its files are in the guest.
  */
 
 static int add_opt_words(struct buf *out, const enum opt_id *opts)
@@ -64,7 +64,9 @@ static const char *arg_word(const struct command *c)
 	return "none";
 }
 
-/* --- bash --------------------------------------------------------------------------------------------------------- */
+/* --- bash
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static const char bash_head[] =
 	"# bash completion for asb, printed by: asb completion bash\n"
@@ -79,19 +81,18 @@ static const char bash_head[] =
 	"\t\tesac\n"
 	"\tdone\n";
 
-static const char bash_tail[] =
-	"\tif [[ $cur == -* ]]; then\n"
-	"\t\tCOMPREPLY=($(compgen -W \"$opts\" -- \"$cur\"))\n"
-	"\t\treturn\n"
-	"\tfi\n"
-	"\tcase $kind in\n"
-	"\tsandbox) ((plain == 0)) && words=$(asb ls -q 2>/dev/null) ;;\n"
-	"\tsandboxes) words=$(asb ls -q 2>/dev/null) ;;\n"
-	"\ttopic | choice | command) ((plain == 0)) && words=$list ;;\n"
-	"\tesac\n"
-	"\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-	"}\n"
-	"complete -F _asb asb\n";
+static const char bash_tail[] = "\tif [[ $cur == -* ]]; then\n"
+				"\t\tCOMPREPLY=($(compgen -W \"$opts\" -- \"$cur\"))\n"
+				"\t\treturn\n"
+				"\tfi\n"
+				"\tcase $kind in\n"
+				"\tsandbox) ((plain == 0)) && words=$(asb ls -q 2>/dev/null) ;;\n"
+				"\tsandboxes) words=$(asb ls -q 2>/dev/null) ;;\n"
+				"\ttopic | choice | command) ((plain == 0)) && words=$list ;;\n"
+				"\tesac\n"
+				"\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+				"}\n"
+				"complete -F _asb asb\n";
 
 static int bash_values(struct buf *out)
 {
@@ -99,7 +100,8 @@ static int bash_values(struct buf *out)
 
 	for (int i = 0; i < OPT_COUNT && r == 0; i++) {
 		if (cli_opts[i].type == TYPE_FILE)
-			r = buf_addf(out, "\t--%s) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n",
+			r = buf_addf(out,
+				     "\t--%s) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n",
 				     cli_opts[i].name);
 		if (cli_opts[i].type != TYPE_CHOICE)
 			continue;
@@ -134,7 +136,9 @@ static int bash_script(struct buf *out)
 	if (r == 0)
 		r = bash_values(out);
 	if (r == 0)
-		r = buf_adds(out, "\tlocal kind= opts= list=\n\tcase $cmd in\n\t'') kind=command opts='");
+		r = buf_adds(
+			out,
+			"\tlocal kind= opts= list=\n\tcase $cmd in\n\t'') kind=command opts='");
 	if (r == 0)
 		r = add_opt_words(out, cli_global_opts);
 	if (r == 0)
@@ -151,7 +155,9 @@ static int bash_script(struct buf *out)
 	return r < 0 ? r : buf_adds(out, bash_tail);
 }
 
-/* --- zsh ---------------------------------------------------------------------------------------------------------- */
+/* --- zsh
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* Text inside single quotes of _arguments and _describe: no ' and no bare ':' '[' ']'. */
 static int add_zsh_text(struct buf *out, const char *s)
@@ -223,9 +229,10 @@ static int zsh_command(struct buf *out, const struct command *c)
 
 static int zsh_script(struct buf *out)
 {
-	int r = buf_adds(out, "#compdef asb\n# zsh completion for asb, printed by: asb completion zsh\n"
-			      "_asb_sandboxes()\n{\n\tlocal -a names=(${(f)\"$(asb ls -q 2>/dev/null)\"})\n"
-			      "\tcompadd -a names\n}\n_asb_commands()\n{\n\tlocal -a list=(\n");
+	int r = buf_adds(
+		out, "#compdef asb\n# zsh completion for asb, printed by: asb completion zsh\n"
+		     "_asb_sandboxes()\n{\n\tlocal -a names=(${(f)\"$(asb ls -q 2>/dev/null)\"})\n"
+		     "\tcompadd -a names\n}\n_asb_commands()\n{\n\tlocal -a list=(\n");
 
 	for (const struct command *c = cli_commands; c->name && r == 0; c++) {
 		if (c->hidden)
@@ -237,16 +244,20 @@ static int zsh_script(struct buf *out)
 			r = buf_adds(out, "'\n");
 	}
 	if (r == 0)
-		r = buf_adds(out, "\t)\n\t_describe command list\n}\n_asb()\n{\n\tlocal curcontext=$curcontext state "
-				  "line\n\t_arguments -C '1:command:_asb_commands' '*::arg:->arg'\n"
-				  "\t[[ $state == arg ]] || return\n\tcase $line[1] in\n");
+		r = buf_adds(
+			out,
+			"\t)\n\t_describe command list\n}\n_asb()\n{\n\tlocal curcontext=$curcontext state "
+			"line\n\t_arguments -C '1:command:_asb_commands' '*::arg:->arg'\n"
+			"\t[[ $state == arg ]] || return\n\tcase $line[1] in\n");
 	for (const struct command *c = cli_commands; c->name && r == 0; c++)
 		if (!c->hidden)
 			r = zsh_command(out, c);
 	return r < 0 ? r : buf_adds(out, "\tesac\n}\ncompdef _asb asb\n");
 }
 
-/* --- fish --------------------------------------------------------------------------------------------------------- */
+/* --- fish
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static int add_fish_text(struct buf *out, const char *s)
 {

@@ -9,7 +9,8 @@
 #define HELP_AT	  30 /* column of an option's text */
 #define NAMES_MAX 32 /* longest word that help_nearest compares */
 
-/* Appends TEXT in lines of at most WIDTH columns; the first begins at column AT, the others are indented by INDENT. */
+/* Appends TEXT in lines of at most WIDTH columns; the first begins at column AT, the others are
+ * indented by INDENT. */
 static int add_wrapped(struct buf *out, const char *text, size_t at, int indent)
 {
 	int r = 0;
@@ -122,8 +123,9 @@ int help_command(const struct command *c, struct buf *out)
 
 int help_all(struct buf *out)
 {
-	int r = buf_adds(out, "usage: asb [OPTIONS] COMMAND ...\n\nIsolated microVM sandboxes for code that "
-			      "you do not trust.\n\nCommands:\n");
+	int r = buf_adds(
+		out, "usage: asb [OPTIONS] COMMAND ...\n\nIsolated microVM sandboxes for code that "
+		     "you do not trust.\n\nCommands:\n");
 
 	for (const struct command *c = cli_commands; c->name && r == 0; c++)
 		if (!c->hidden)
@@ -131,13 +133,15 @@ int help_all(struct buf *out)
 	if (r == 0)
 		r = add_options(out, cli_global_opts);
 	if (r == 0)
-		r = buf_adds(out, "\nTry:\n  asb run -- python3 -c 'print(\"Hello from a microVM!\")'\n"
-				  "  asb help run        help for a command\n"
-				  "  asb doctor          what this machine can do\n");
+		r = buf_adds(out,
+			     "\nTry:\n  asb run -- python3 -c 'print(\"Hello from a microVM!\")'\n"
+			     "  asb help run        help for a command\n"
+			     "  asb doctor          what this machine can do\n");
 	return r;
 }
 
-/* Edit distance (Levenshtein) of two words of fewer than NAMES_MAX bytes, by one row of the usual table. */
+/* Edit distance (Levenshtein) of two words of fewer than NAMES_MAX bytes, by one row of the usual
+ * table. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[NAMES_MAX], n = strlen(b);

@@ -7,9 +7,9 @@
 #include "lib/str.h"
 
 /*
- * Manual pages in mdoc(7), which man-db's groff and mandoc both read. A text line must not begin with '.' or "'", and a
- * backslash is written \e. In macro arguments, double quotes and words of punctuation would be special: values there
- * are quoted.
+ * Manual pages in mdoc(7), which man-db's groff and mandoc both read. A text line must not begin
+ * with '.' or "'", and a backslash is written \e. In macro arguments, double quotes and words of
+ * punctuation would be special: values there are quoted.
  */
 
 /* TEXT as a text line or several; an empty line becomes a paragraph. */
@@ -109,8 +109,9 @@ static int add_head(struct buf *out, const char *name, const char *summary)
 	for (const char *p = name; *p && r == 0; p++)
 		r = buf_addf(out, "%c", toupper((unsigned char)*p));
 	if (r == 0)
-		r = buf_addf(out, " 1\n.Os agent-sandbox-os\n.Sh NAME\n.Nm %s\n.Nd %s\n.Sh SYNOPSIS\n", name,
-			     summary);
+		r = buf_addf(out,
+			     " 1\n.Os agent-sandbox-os\n.Sh NAME\n.Nm %s\n.Nd %s\n.Sh SYNOPSIS\n",
+			     name, summary);
 	return r;
 }
 
@@ -180,10 +181,12 @@ static int main_page(struct buf *out)
 	int r = add_head(out, "asb", "isolated microVM sandboxes for code that you do not trust");
 
 	if (r == 0)
-		r = buf_adds(out, ".Li \"asb [OPTIONS] COMMAND ...\"\n.Sh DESCRIPTION\n"
-				  "A sandbox is a named microVM.\nStandard output carries results only, byte for "
-				  "byte; everything else goes to standard error.\n.Pp\nThe commands are:\n"
-				  ".Bl -tag -width Ds\n");
+		r = buf_adds(
+			out,
+			".Li \"asb [OPTIONS] COMMAND ...\"\n.Sh DESCRIPTION\n"
+			"A sandbox is a named microVM.\nStandard output carries results only, byte for "
+			"byte; everything else goes to standard error.\n.Pp\nThe commands are:\n"
+			".Bl -tag -width Ds\n");
 	for (const struct command *c = cli_commands; c->name && r == 0; c++) {
 		if (c->hidden)
 			continue;

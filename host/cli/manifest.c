@@ -11,14 +11,16 @@
 #define MANIFEST_SCHEMA 1
 
 /*
- * The table as one document: {"schema", "name", "version", "options", "commands", "exit_codes", "environment"}. SCHEMA
- * grows when a member changes its meaning or goes away, not when one is added.
+ * The table as one document: {"schema", "name", "version", "options", "commands", "exit_codes",
+ * "environment"}. SCHEMA grows when a member changes its meaning or goes away, not when one is
+ * added.
  */
 
 static const char *const type_names[] = {
-	[TYPE_FLAG] = "flag",	    [TYPE_TEXT] = "string", [TYPE_UINT] = "integer", [TYPE_MIB] = "size",
-	[TYPE_SECONDS] = "seconds", [TYPE_NAME] = "name",   [TYPE_CHOICE] = "choice", [TYPE_ENV] = "variable",
-	[TYPE_PATH] = "guest_path", [TYPE_FILE] = "file",
+	[TYPE_FLAG] = "flag",	  [TYPE_TEXT] = "string",     [TYPE_UINT] = "integer",
+	[TYPE_MIB] = "size",	  [TYPE_SECONDS] = "seconds", [TYPE_NAME] = "name",
+	[TYPE_CHOICE] = "choice", [TYPE_ENV] = "variable",    [TYPE_PATH] = "guest_path",
+	[TYPE_FILE] = "file",
 };
 
 static bool add_strings(cJSON *o, const char *name, const char *const *list)
@@ -38,11 +40,13 @@ static bool add_option(cJSON *array, const struct opt_spec *o)
 
 	if (!j || !cJSON_AddItemToArray(array, j))
 		return false;
-	return jsn_add_str(j, "name", o->name) && jsn_add_str(j, "short", o->short_name ? letter : NULL) &&
+	return jsn_add_str(j, "name", o->name) &&
+	       jsn_add_str(j, "short", o->short_name ? letter : NULL) &&
 	       jsn_add_str(j, "type", type_names[o->type]) && jsn_add_str(j, "arg", o->arg) &&
 	       jsn_add_str(j, "default", o->def) && jsn_add_bool(j, "many", o->many) &&
 	       (!o->max || (jsn_add_u64(j, "min", o->min) && jsn_add_u64(j, "max", o->max))) &&
-	       (!o->choices || add_strings(j, "choices", o->choices)) && jsn_add_str(j, "help", o->help);
+	       (!o->choices || add_strings(j, "choices", o->choices)) &&
+	       jsn_add_str(j, "help", o->help);
 }
 
 static bool add_options(cJSON *o, const enum opt_id *opts)

@@ -11,10 +11,11 @@
 #include "lib/str.h"
 
 /*
- * One pass over the words, with three questions to the table: which command is it, does it take this option, what is
- * its next plain argument. A word is
- *   --name, --name=value, --name value    a long option, never abbreviated (a later option could take the meaning away)
- *   -xyz, -xvalue, -x value               short options; the first that takes a value takes the rest of the word
+ * One pass over the words, with three questions to the table: which command is it, does it take
+ * this option, what is its next plain argument. A word is
+ *   --name, --name=value, --name value    a long option, never abbreviated (a later option could
+ * take the meaning away) -xyz, -xvalue, -x value               short options; the first that takes
+ * a value takes the rest of the word
  *   --                                    the end of options
  *   anything else, also "-"               a plain argument, or the begin of the guest's command
  */
@@ -25,7 +26,9 @@ static int usage(struct err *e, const char *what, const char *value, const char 
 	return -EINVAL;
 }
 
-/* --- values ------------------------------------------------------------------------------------------------------- */
+/* --- values
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static int check_choice(const char *const *choices, const char *s)
 {
@@ -56,7 +59,8 @@ static int choice_error(const struct opt_spec *o, const char *s, struct err *e)
 	buf_init(&list, 256);
 	for (int i = 0; o->choices[i] && r == 0; i++)
 		r = buf_addf(&list, "%s%s", i ? " or " : "", o->choices[i]);
-	(void)err_set(e, ERR_USAGE, 0, "--%s '%.200s': must be %s", o->name, s, r == 0 ? list.p : "another");
+	(void)err_set(e, ERR_USAGE, 0, "--%s '%.200s': must be %s", o->name, s,
+		      r == 0 ? list.p : "another");
 	return -EINVAL;
 }
 
@@ -148,7 +152,9 @@ static int set_option(struct cli *c, enum opt_id id, const char *s, struct err *
 	return r < 0 ? err_set(e, ERR_USAGE, -r, "--%s", o->name) : 0;
 }
 
-/* --- options ------------------------------------------------------------------------------------------------------ */
+/* --- options
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 struct words {
 	int argc, at;
@@ -231,7 +237,8 @@ static int parse_short(struct cli *c, struct words *w, const char *word, struct 
 	return r;
 }
 
-/* --- plain arguments ---------------------------------------------------------------------------------------------- */
+/* --- plain arguments
+ * ---------------------------------------------------------------------------------------------- */
 
 static bool takes_command(const struct command *cmd)
 {
@@ -292,22 +299,28 @@ static int check_complete(const struct cli *c, struct err *e)
 		if (a->optional)
 			continue;
 		if (a->kind == ARG_COMMAND && c->argc == 0) {
-			(void)err_set(e, ERR_USAGE, 0, "a command to run is missing, such as: asb %s%s -- %s",
-				      c->cmd->name, c->cmd->args[0].kind == ARG_SANDBOX ? " app" : "",
+			(void)err_set(e, ERR_USAGE, 0,
+				      "a command to run is missing, such as: asb %s%s -- %s",
+				      c->cmd->name,
+				      c->cmd->args[0].kind == ARG_SANDBOX ? " app" : "",
 				      "python3 -c 'print(1)'");
 			return -EINVAL;
 		}
 		if (a->kind != ARG_COMMAND && n >= c->names_len) {
-			(void)err_set(e, ERR_USAGE, 0, "asb %s: %s is missing", c->cmd->name, a->name);
+			(void)err_set(e, ERR_USAGE, 0, "asb %s: %s is missing", c->cmd->name,
+				      a->name);
 			return -EINVAL;
 		}
 	}
 	return check_command_text(c, e);
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- all of it
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-/* The word that is no option: the command's name, an argument, or the begin of the guest's command. */
+/* The word that is no option: the command's name, an argument, or the begin of the guest's command.
+ */
 static int parse_plain(struct cli *c, struct words *w, bool *ret_end, struct err *e)
 {
 	char *word = w->argv[w->at - 1];

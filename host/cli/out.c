@@ -16,8 +16,9 @@
 #include "lib/pretty.h"
 
 /*
- * stdio is not used: a partly written buffer would be written again by a forked child, and errors would come late.
- * Each line is one write(2), so that two processes on one terminal do not mix within a line.
+ * stdio is not used: a partly written buffer would be written again by a forked child, and errors
+ * would come late. Each line is one write(2), so that two processes on one terminal do not mix
+ * within a line.
  */
 
 #define LINE_CAP (ERR_MSG_MAX * 2)
@@ -107,7 +108,9 @@ int out_doc(cJSON *j)
 	return out_bytes(b.p, b.len);
 }
 
-/* --- stderr ------------------------------------------------------------------------------------------------------- */
+/* --- stderr
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static void err_line(const char *prefix, const char *text)
 {
@@ -118,7 +121,8 @@ static void err_line(const char *prefix, const char *text)
 	if (n > (int)sizeof(line) - 1)
 		n = (int)sizeof(line) - 1;
 	if (n > 0)
-		ignore_result(fd_write_all(STDERR_FILENO, line, (size_t)n)); /* nowhere to tell it */
+		ignore_result(
+			fd_write_all(STDERR_FILENO, line, (size_t)n)); /* nowhere to tell it */
 }
 
 void out_note(const char *fmt, ...)
@@ -179,7 +183,9 @@ void out_error(const struct err *e, const char *hint)
 	ignore_result(out_doc(j)); /* the exit status tells the failure in any case */
 }
 
-/* --- progress ----------------------------------------------------------------------------------------------------- */
+/* --- progress
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 static void on_stage(void *arg, const char *stage, int64_t ms)
 {

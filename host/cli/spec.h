@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 /*
- * The command line, described. The table of commands and options (table.c) is the only place where one is defined:
- * parsing, help, usage errors, man pages, completions and `asb manifest` all read it.
+ * The command line, described. The table of commands and options (table.c) is the only place where
+ * one is defined: parsing, help, usage errors, man pages, completions and `asb manifest` all read
+ * it.
  */
 
 enum opt_id {
@@ -82,11 +83,11 @@ struct cli; /* what was parsed: opts.h */
 
 struct command {
 	const char *name;
-	const char *summary;		/* one line, no full stop */
-	const char *about;		/* paragraphs for help and manual, separated by blank lines */
-	const struct arg_spec *args;	/* ends at name == NULL */
-	const enum opt_id *opts;	/* ends at OPT_COUNT */
-	const char *const *examples;	/* ends at NULL */
+	const char *summary;	     /* one line, no full stop */
+	const char *about;	     /* paragraphs for help and manual, separated by blank lines */
+	const struct arg_spec *args; /* ends at name == NULL */
+	const enum opt_id *opts;     /* ends at OPT_COUNT */
+	const char *const *examples; /* ends at NULL */
 	int (*run)(const struct cli *c); /* returns the exit status */
 	bool hidden;
 	bool raw;    /* parses its own words (the supervisor) */
@@ -101,7 +102,7 @@ extern const enum opt_id cli_global_opts[]; /* taken before the command's name; 
 struct cli_pair {
 	const char *name, *text;
 };
-extern const struct cli_pair cli_exit_codes[];	/* end at name == NULL */
+extern const struct cli_pair cli_exit_codes[]; /* end at name == NULL */
 extern const struct cli_pair cli_environment[];
 extern const struct cli_pair cli_files[];
 

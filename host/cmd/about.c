@@ -24,8 +24,9 @@ int cmd_version(const struct cli *c)
 	if (!out_json_wanted())
 		return out_line("asb %s", ASB_VERSION) < 0 ? c->cmd->failure : 0;
 	j = cJSON_CreateObject();
-	if (j && (!jsn_add_str(j, "version", ASB_VERSION) || !jsn_add_str(j, "compiler", __VERSION__) ||
-		  !jsn_add_u64(j, "manifest_schema", 1))) {
+	if (j &&
+	    (!jsn_add_str(j, "version", ASB_VERSION) || !jsn_add_str(j, "compiler", __VERSION__) ||
+	     !jsn_add_u64(j, "manifest_schema", 1))) {
 		cJSON_Delete(j);
 		j = NULL;
 	}

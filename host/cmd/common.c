@@ -53,7 +53,8 @@ const char *cmd_hint(const struct err *e, const char *name)
 
 	if (!at)
 		return form;
-	ignore_result(str_format(text, sizeof(text), "%.*s%s%s", (int)(at - form), form, name, at + 2));
+	ignore_result(
+		str_format(text, sizeof(text), "%.*s%s%s", (int)(at - form), form, name, at + 2));
 	return text;
 }
 
@@ -62,7 +63,9 @@ int cmd_unsupported(const struct backend *b, const char *what, struct err *e)
 	return err_set(e, ERR_UNSUPPORTED, ENOSYS, "the %s backend cannot %s", b->name, what);
 }
 
-/* --- several names ------------------------------------------------------------------------------------------------ */
+/* --- several names
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static bool add_outcome(cJSON *list, const char *name, const char *word, const struct err *e)
 {
@@ -75,8 +78,8 @@ static bool add_outcome(cJSON *list, const char *name, const char *word, const s
 				     e ? out_error_json(e, cmd_hint(e, name)) : cJSON_CreateNull());
 }
 
-int cmd_each(const struct cli *c, int (*fn)(const struct cli *c, const char *name, const char **ret_word,
-					    struct err *e))
+int cmd_each(const struct cli *c,
+	     int (*fn)(const struct cli *c, const char *name, const char **ret_word, struct err *e))
 {
 	AUTO_JSN *doc = cJSON_CreateObject();
 	cJSON *list = cJSON_AddArrayToObject(doc, "sandboxes"), *give;
@@ -105,7 +108,9 @@ int cmd_each(const struct cli *c, int (*fn)(const struct cli *c, const char *nam
 	return out_doc(give) < 0 ? c->cmd->failure : status;
 }
 
-/* --- one sandbox -------------------------------------------------------------------------------------------------- */
+/* --- one sandbox
+ * --------------------------------------------------------------------------------------------------
+ */
 
 static const char *backend_name(const struct state_record *r)
 {
@@ -127,7 +132,8 @@ static bool add_time(cJSON *o, int64_t s)
 	time_t t = (time_t)s;
 	struct tm tm;
 
-	if (s <= 0 || !gmtime_r(&t, &tm) || !strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
+	if (s <= 0 || !gmtime_r(&t, &tm) ||
+	    !strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
 		return jsn_add_str(o, "created_at", NULL);
 	return jsn_add_str(o, "created_at", text);
 }
@@ -141,11 +147,12 @@ cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info 
 	    !jsn_add_str(j, "state", cmd_state(r, i)) || !jsn_add_str(j, "image", r->image_arn) ||
 	    !jsn_add_str(j, "backend", backend_name(r)) || !add_time(j, i ? i->created_s : 0))
 		return NULL;
-	if (i && (!jsn_add_u64(j, "cpus", i->cpus) || !jsn_add_u64(j, "memory_mib", i->memory_mib) ||
-		  !jsn_add_str(j, "net", i->net == NET_USER ? "user" : "none") ||
-		  !jsn_add_str(j, "accel", i->accel[0] ? i->accel : NULL) ||
-		  !jsn_add_bool(j, "ephemeral", i->ephemeral) ||
-		  !jsn_add_text(j, "reason", i->reason, strlen(i->reason))))
+	if (i &&
+	    (!jsn_add_u64(j, "cpus", i->cpus) || !jsn_add_u64(j, "memory_mib", i->memory_mib) ||
+	     !jsn_add_str(j, "net", i->net == NET_USER ? "user" : "none") ||
+	     !jsn_add_str(j, "accel", i->accel[0] ? i->accel : NULL) ||
+	     !jsn_add_bool(j, "ephemeral", i->ephemeral) ||
+	     !jsn_add_text(j, "reason", i->reason, strlen(i->reason))))
 		return NULL;
 	if (!jsn_add_str(j, "endpoint", r->endpoint) || !jsn_add_str(j, "region", r->region))
 		return NULL;

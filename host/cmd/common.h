@@ -18,35 +18,40 @@ struct cJSON;
 #define EXIT_NOT_FOUND	    127
 #define EXIT_USAGE	    2
 
-/* Tells E and returns the exit status for it: 2 for a wrong command line, else the command's status of failure. */
+/* Tells E and returns the exit status for it: 2 for a wrong command line, else the command's status
+ * of failure. */
 int cmd_fail(const struct cli *c, const struct err *e, const char *hint);
 
-/* What to type after E, for sandbox NAME (may be NULL). Static storage; NULL when nothing is known. */
+/* What to type after E, for sandbox NAME (may be NULL). Static storage; NULL when nothing is known.
+ */
 const char *cmd_hint(const struct err *e, const char *name);
 
 /* ERR_UNSUPPORTED that names WHAT, which backend B has no operation for. */
 int cmd_unsupported(const struct backend *b, const char *what, struct err *e);
 
 /*
- * For commands that take several names: calls FN for each, prints "<word> NAME" (or the JSON document of all), tells the
- * errors, goes on, and returns the exit status. FN sets *RET_WORD, "unchanged" for nothing done.
+ * For commands that take several names: calls FN for each, prints "<word> NAME" (or the JSON
+ * document of all), tells the errors, goes on, and returns the exit status. FN sets *RET_WORD,
+ * "unchanged" for nothing done.
  */
-int cmd_each(const struct cli *c, int (*fn)(const struct cli *c, const char *name, const char **ret_word,
-					    struct err *e));
+int cmd_each(const struct cli *c, int (*fn)(const struct cli *c, const char *name,
+					    const char **ret_word, struct err *e));
 
-/* INFO, and the fields of the record, as the JSON object that ls and ps print. I may be NULL: no machine. NULL: memory. */
-struct cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info *i) MUST_CHECK;
+/* INFO, and the fields of the record, as the JSON object that ls and ps print. I may be NULL: no
+ * machine. NULL: memory. */
+struct cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info *i)
+	MUST_CHECK;
 /* "RUNNING", "MISSING", … */
 const char *cmd_state(const struct state_record *r, const struct sandbox_info *i);
 
 /* Runs the guest's command of C in ID; what is printed when all is over is told by cmd_report. */
-int cmd_exec_in(const struct cli *c, const struct backend *b, const char *id, bool leave, struct exec_result *ret,
-		struct err *e) MUST_CHECK;
+int cmd_exec_in(const struct cli *c, const struct backend *b, const char *id, bool leave,
+		struct exec_result *ret, struct err *e) MUST_CHECK;
 /*
- * Prints what is left to tell of a command: the error, or the JSON document. R is what cmd_exec_in returned. Returns the
- * exit status, or does not return when asb is to end by a signal.
+ * Prints what is left to tell of a command: the error, or the JSON document. R is what cmd_exec_in
+ * returned. Returns the exit status, or does not return when asb is to end by a signal.
  */
-int cmd_report(const struct cli *c, const char *name, const char *id, int r, const struct exec_result *res,
-	       const struct err *e);
+int cmd_report(const struct cli *c, const char *name, const char *id, int r,
+	       const struct exec_result *res, const struct err *e);
 
 #endif

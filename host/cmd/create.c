@@ -17,7 +17,8 @@ static int told(const struct cli *c, const struct core_made *m)
 		return out_line("created %s (%s)", m->name, m->id) < 0 ? c->cmd->failure : 0;
 	}
 	if (state_get(m->name, &r, NULL) == 0)
-		rc = out_doc(cmd_sandbox_json(&r, m->backend->info(m->id, &i, NULL) == 0 ? &i : NULL));
+		rc = out_doc(
+			cmd_sandbox_json(&r, m->backend->info(m->id, &i, NULL) == 0 ? &i : NULL));
 	state_record_done(&r);
 	return rc < 0 ? c->cmd->failure : 0;
 }
@@ -33,7 +34,8 @@ int cmd_create(const struct cli *c)
 	struct progress p;
 	struct err e = ERR_INIT;
 	char **env = NULL;
-	int r = core_choose(c, c->val[OPT_IMAGE].set ? c->val[OPT_IMAGE].text : NULL, &b, &s.image, &e);
+	int r = core_choose(c, c->val[OPT_IMAGE].set ? c->val[OPT_IMAGE].text : NULL, &b, &s.image,
+			    &e);
 
 	if (r == 0)
 		r = core_env(c, &env, &e);

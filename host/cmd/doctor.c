@@ -44,7 +44,8 @@ static int check_home(struct checks *k)
 		(void)err_set(&e, ERR_IO, errno, "%s is not writable", dir);
 		return on_check(k, "home", "fail", e.msg);
 	}
-	ignore_result(str_format(text, sizeof(text), "%s can be written", dir)); /* a cut path is fine */
+	ignore_result(
+		str_format(text, sizeof(text), "%s can be written", dir)); /* a cut path is fine */
 	return on_check(k, "home", "ok", text);
 }
 
@@ -63,7 +64,8 @@ static int check_state(struct checks *k)
 
 	if (state_each(count, &n, &e) < 0)
 		return on_check(k, "state", "fail", e.msg);
-	ignore_result(str_format(text, sizeof(text), "%u sandbox%s recorded", n, n == 1 ? "" : "es"));
+	ignore_result(
+		str_format(text, sizeof(text), "%u sandbox%s recorded", n, n == 1 ? "" : "es"));
 	return on_check(k, "state", "ok", text);
 }
 

@@ -23,7 +23,8 @@ int cmd_inspect(const struct cli *c)
 			       : cmd_unsupported(n.backend, "inspect", &e);
 	core_named_done(&n);
 	if (r == -ENOENT)
-		(void)err_set(&e, ERR_NOT_FOUND, 0, "there is no machine behind '%s' any more", c->names[0]);
+		(void)err_set(&e, ERR_NOT_FOUND, 0, "there is no machine behind '%s' any more",
+			      c->names[0]);
 	if (r < 0)
 		return cmd_fail(c, &e, cmd_hint(&e, c->names[0]));
 	j = jsn_parse(text, strlen(text), &e);

@@ -41,7 +41,8 @@ static int document(const char *name, int fd, struct err *e)
 		cJSON_Delete(j);
 		return err_set(e, ERR_IO, -r, "reading the log");
 	}
-	if (j && (!jsn_add_str(j, "name", name) || !jsn_add_text(j, "log", b.p ? b.p : "", b.len))) {
+	if (j &&
+	    (!jsn_add_str(j, "name", name) || !jsn_add_text(j, "log", b.p ? b.p : "", b.len))) {
 		cJSON_Delete(j);
 		j = NULL;
 	}

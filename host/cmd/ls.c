@@ -12,13 +12,14 @@
 #include "lib/jsn.h"
 
 /*
- * The records in the order of the state file, each with what its backend says of the machine. The backend is asked once
- * for all of them. Columns are as wide as their widest cell: nothing is cut, on a terminal or a pipe.
+ * The records in the order of the state file, each with what its backend says of the machine. The
+ * backend is asked once for all of them. Columns are as wide as their widest cell: nothing is cut,
+ * on a terminal or a pipe.
  */
 
-#define LS_MAX	    65536
-#define COLUMNS	    6
-#define TABLE_MAX   (64U << 20)
+#define LS_MAX	  65536
+#define COLUMNS	  6
+#define TABLE_MAX (64U << 20)
 
 struct machines {
 	struct sandbox_info *all;
@@ -78,8 +79,12 @@ static int fill(struct row *row, const struct state_record *r, const struct sand
 
 	if (t > 0 && gmtime_r(&t, &tm) && !strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm))
 		when[0] = '\0';
-	const char *text[COLUMNS] = { r->name, r->microvm_id, cmd_state(r, i), r->image_arn ? r->image_arn : "-",
-				      b ? b->name : "aws", when };
+	const char *text[COLUMNS] = { r->name,
+				      r->microvm_id,
+				      cmd_state(r, i),
+				      r->image_arn ? r->image_arn : "-",
+				      b ? b->name : "aws",
+				      when };
 
 	for (int k = 0; k < COLUMNS; k++) {
 		row->cell[k] = strdup(text[k]);
@@ -124,7 +129,8 @@ static int on_record(void *arg, const struct state_record *r)
 
 static int print_table(const struct listing *l)
 {
-	static const char *const head[COLUMNS] = { "NAME", "ID", "STATE", "IMAGE", "BACKEND", "CREATED" };
+	static const char *const head[COLUMNS] = { "NAME",  "ID",      "STATE",
+						   "IMAGE", "BACKEND", "CREATED" };
 	int width[COLUMNS], r = 0;
 	AUTO_BUF b;
 
@@ -143,7 +149,8 @@ static int print_table(const struct listing *l)
 		for (int k = 0; k < COLUMNS && r == 0; k++) {
 			const char *s = i ? l->rows[i - 1].cell[k] : head[k];
 
-			r = k == COLUMNS - 1 ? buf_addf(&b, "%s\n", s) : buf_addf(&b, "%-*s  ", width[k], s);
+			r = k == COLUMNS - 1 ? buf_addf(&b, "%s\n", s)
+					     : buf_addf(&b, "%-*s  ", width[k], s);
 		}
 	return r < 0 ? r : out_bytes(b.p, b.len);
 }

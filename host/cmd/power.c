@@ -6,7 +6,8 @@
 #include "host/cmd/common.h"
 #include "lib/loop.h"
 
-/* stop, start and restart. What is the case already is no error: the caller wanted that state, not the change. */
+/* stop, start and restart. What is the case already is no error: the caller wanted that state, not
+ * the change. */
 
 static int look(const char *name, struct core_named *n, struct sandbox_info *i, struct err *e)
 {
@@ -16,7 +17,8 @@ static int look(const char *name, struct core_named *n, struct sandbox_info *i, 
 		return r;
 	r = n->backend->info(n->record.microvm_id, i, e);
 	if (r == -ENOENT)
-		(void)err_set(e, ERR_NOT_FOUND, 0, "there is no machine behind '%s' any more", name);
+		(void)err_set(e, ERR_NOT_FOUND, 0, "there is no machine behind '%s' any more",
+			      name);
 	if (r < 0)
 		core_named_done(n);
 	return r;
@@ -32,7 +34,8 @@ static int stop_one(const struct cli *c, const char *name, const char **ret_word
 	if (r < 0)
 		return r;
 	if (i.state == SANDBOX_SUSPENDED || i.state == SANDBOX_TERMINATED) {
-		out_note("%s is %s already", name, i.state == SANDBOX_SUSPENDED ? "suspended" : "off");
+		out_note("%s is %s already", name,
+			 i.state == SANDBOX_SUSPENDED ? "suspended" : "off");
 	} else {
 		r = n.backend->suspend ? n.backend->suspend(n.record.microvm_id, e)
 				       : cmd_unsupported(n.backend, "suspend", e);
@@ -56,7 +59,8 @@ static int resume(const struct cli *c, const struct core_named *n, struct err *e
 		return cmd_unsupported(n->backend, "start a sandbox again", e);
 	out_progress(&p, "starting the sandbox");
 	core_cancel_begin(&p);
-	r = n->backend->resume(n->record.microvm_id, &p, loop_now() + c->val[OPT_START_TIMEOUT].ns, e);
+	r = n->backend->resume(n->record.microvm_id, &p, loop_now() + c->val[OPT_START_TIMEOUT].ns,
+			       e);
 	core_cancel_end();
 	out_progress_end();
 	if (r < 0 && core_cancelled())

@@ -31,8 +31,9 @@ int cmd_ps(const struct cli *c)
 	else if (c->val[OPT_NAMES].set)
 		rc = out_line("%s", r.name) < 0 ? c->cmd->failure : 0;
 	else
-		rc = out_line("%s: %s (%s)", r.name, cmd_state(&r, known), r.microvm_id) < 0 ? c->cmd->failure
-											       : 0;
+		rc = out_line("%s: %s (%s)", r.name, cmd_state(&r, known), r.microvm_id) < 0
+			     ? c->cmd->failure
+			     : 0;
 	state_record_done(&r);
 	return rc;
 }

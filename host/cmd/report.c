@@ -11,14 +11,20 @@
 #include "lib/jsn.h"
 #include "lib/str.h"
 
-/* What run and exec have in common: the command's parts from the command line, and what is told of its end. */
+/* What run and exec have in common: the command's parts from the command line, and what is told of
+ * its end. */
 
-int cmd_exec_in(const struct cli *c, const struct backend *b, const char *id, bool leave, struct exec_result *ret,
-		struct err *e)
+int cmd_exec_in(const struct cli *c, const struct backend *b, const char *id, bool leave,
+		struct exec_result *ret, struct err *e)
 {
-	struct exec_spec s = { .backend = b, .id = id, .argv = c->argv, .argc = c->argc,
-			       .cwd = c->val[OPT_WORKDIR].text, .timeout_ns = c->val[OPT_TIMEOUT].ns,
-			       .capture = out_json_wanted(), .leave = leave };
+	struct exec_spec s = { .backend = b,
+			       .id = id,
+			       .argv = c->argv,
+			       .argc = c->argc,
+			       .cwd = c->val[OPT_WORKDIR].text,
+			       .timeout_ns = c->val[OPT_TIMEOUT].ns,
+			       .capture = out_json_wanted(),
+			       .leave = leave };
 	char **env = NULL;
 	int r = core_env(c, &env, e);
 
@@ -54,7 +60,9 @@ static int status_of(const struct cli *c, int r, const struct exec_result *res, 
 	return res->signal ? 128 + res->signal : res->exit_code;
 }
 
-/* --- the document ------------------------------------------------------------------------------------------------- */
+/* --- the document
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static bool is_text(const struct buf *b)
 {
@@ -79,8 +87,8 @@ static bool add_output(cJSON *j, const struct exec_result *res)
 	return jsn_add_str(j, "encoding", text ? "utf-8" : "base64");
 }
 
-static cJSON *document(const char *name, const char *id, int status, int r, const struct exec_result *res,
-		       const struct err *e)
+static cJSON *document(const char *name, const char *id, int status, int r,
+		       const struct exec_result *res, const struct err *e)
 {
 	AUTO_JSN *j = cJSON_CreateObject();
 	bool guest = r == 0 && res->end == EXEC_ENDED;
@@ -89,30 +97,36 @@ static cJSON *document(const char *name, const char *id, int status, int r, cons
 	if (!j || !jsn_add_str(j, "source", guest ? "guest" : "asb") ||
 	    !jsn_add_u64(j, "exit_code", (uint64_t)status))
 		return NULL;
-	if (!(res->signal ? jsn_add_u64(j, "signal", (uint64_t)res->signal) : jsn_add_str(j, "signal", NULL)) ||
+	if (!(res->signal ? jsn_add_u64(j, "signal", (uint64_t)res->signal)
+			  : jsn_add_str(j, "signal", NULL)) ||
 	    !jsn_add_bool(j, "timed_out", r == 0 && res->end == EXEC_TIMED_OUT) ||
 	    !jsn_add_bool(j, "oom", res->oom) || !jsn_add_bool(j, "truncated", res->truncated) ||
-	    !jsn_add_u64(j, "lost_bytes", res->lost) || !jsn_add_i64(j, "duration_ms", res->duration_ms) ||
-	    !add_output(j, res))
+	    !jsn_add_u64(j, "lost_bytes", res->lost) ||
+	    !jsn_add_i64(j, "duration_ms", res->duration_ms) || !add_output(j, res))
 		return NULL;
 	box = cJSON_AddObjectToObject(j, "sandbox");
 	if (!box || !jsn_add_str(box, "name", name) || !jsn_add_str(box, "id", id))
 		return NULL;
 	if (!cJSON_AddItemToObject(j, "error",
-				   e->code ? out_error_json(e, cmd_hint(e, name)) : cJSON_CreateNull()))
+				   e->code ? out_error_json(e, cmd_hint(e, name))
+					   : cJSON_CreateNull()))
 		return NULL;
 	j = NULL;
 	return ret;
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------ */
+/* --- the end
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 /* The error line for ends that only asb can explain. Fills E for the document. */
-static void explain(const struct cli *c, const char *name, int r, const struct exec_result *res, struct err *e)
+static void explain(const struct cli *c, const char *name, int r, const struct exec_result *res,
+		    struct err *e)
 {
 	if (r == 0 && res->end == EXEC_TIMED_OUT)
-		(void)err_set(e, ERR_TIMEOUT, 0, "'%.100s' was killed after its timeout of %s seconds",
-			      c->argv[0], c->val[OPT_TIMEOUT].text ? c->val[OPT_TIMEOUT].text : "?");
+		(void)err_set(e, ERR_TIMEOUT, 0,
+			      "'%.100s' was killed after its timeout of %s seconds", c->argv[0],
+			      c->val[OPT_TIMEOUT].text ? c->val[OPT_TIMEOUT].text : "?");
 	if (r == 0 && res->end == EXEC_NO_COMMAND && !strstr(e->msg, c->argv[0]))
 		(void)err_wrap(e, "%.100s", c->argv[0]);
 	if (!e->code)
@@ -120,8 +134,8 @@ static void explain(const struct cli *c, const char *name, int r, const struct e
 	out_error_line(e, r < 0 ? cmd_hint(e, name) : NULL);
 }
 
-int cmd_report(const struct cli *c, const char *name, const char *id, int r, const struct exec_result *res,
-	       const struct err *e)
+int cmd_report(const struct cli *c, const char *name, const char *id, int r,
+	       const struct exec_result *res, const struct err *e)
 {
 	int status = status_of(c, r, res, e);
 	struct err why = *e;

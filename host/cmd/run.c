@@ -7,8 +7,8 @@
 #include "lib/str.h"
 
 /*
- * The sandbox is never kept: it lives on our owner socket, so it ends with us however we end. What is printed last (the
- * document, an error) comes after it is gone.
+ * The sandbox is never kept: it lives on our owner socket, so it ends with us however we end. What
+ * is printed last (the document, an error) comes after it is gone.
  */
 
 static int run_in(const struct cli *c, struct core_made *m)
@@ -38,8 +38,9 @@ int cmd_run(const struct cli *c)
 	int r = core_choose(c, c->names_len ? c->names[0] : NULL, &b, &s.image, &e);
 
 	if (r == 0)
-		r = c->val[OPT_NAME].set ? str_format(name, sizeof(name), "%s", c->val[OPT_NAME].text)
-					 : core_run_name(name, &e);
+		r = c->val[OPT_NAME].set
+			    ? str_format(name, sizeof(name), "%s", c->val[OPT_NAME].text)
+			    : core_run_name(name, &e);
 	if (r < 0)
 		return cmd_fail(c, &e, NULL);
 	s.name = name;

@@ -14,15 +14,16 @@
 /* Sandboxes by name: what lies between the commands and a backend. */
 
 /*
- * What a sandbox starts from and where: IMAGE (NULL = not given) or its default, and the backend by --backend, else
- * $AGENT_SANDBOX_BACKEND, else aws when the image is an ARN, else local. Refuses what is not built into this asb.
+ * What a sandbox starts from and where: IMAGE (NULL = not given) or its default, and the backend by
+ * --backend, else $AGENT_SANDBOX_BACKEND, else aws when the image is an ARN, else local. Refuses
+ * what is not built into this asb.
  */
 int core_choose(const struct cli *c, const char *image, const struct backend **ret_backend,
 		const char **ret_image, struct err *e) MUST_CHECK;
 
 /*
- * Variables of --env-file and then --env as a NULL-terminated "K=V" array; a K without a value is taken from our own
- * environment and left out when it is not there. core_env_free.
+ * Variables of --env-file and then --env as a NULL-terminated "K=V" array; a K without a value is
+ * taken from our own environment and left out when it is not there. core_env_free.
  */
 int core_env(const struct cli *c, char ***ret, struct err *e) MUST_CHECK;
 void core_env_free(char ***env);
@@ -34,7 +35,8 @@ struct core_named {
 	struct state_record record;
 	const struct backend *backend;
 };
-/* -ENOENT + ERR_NOT_FOUND when there is no record; ERR_UNSUPPORTED when its backend is not built in. */
+/* -ENOENT + ERR_NOT_FOUND when there is no record; ERR_UNSUPPORTED when its backend is not built
+ * in. */
 int core_find(const char *name, struct core_named *ret, struct err *e) MUST_CHECK;
 void core_named_done(struct core_named *n);
 
@@ -47,21 +49,22 @@ struct core_made {
 };
 
 /*
- * Records SPEC->name under a fresh id, then makes the machine. On failure the record is gone again. -EEXIST when the
- * name is taken; -EINTR + ERR_UNAVAILABLE when a signal came (core_cancelled).
+ * Records SPEC->name under a fresh id, then makes the machine. On failure the record is gone again.
+ * -EEXIST when the name is taken; -EINTR + ERR_UNAVAILABLE when a signal came (core_cancelled).
  */
-int core_create(const struct backend *b, const struct sandbox_spec *spec, struct progress *p, int64_t limit_ns,
-		struct core_made *ret, struct err *e) MUST_CHECK;
+int core_create(const struct backend *b, const struct sandbox_spec *spec, struct progress *p,
+		int64_t limit_ns, struct core_made *ret, struct err *e) MUST_CHECK;
 int core_keep(struct core_made *m, struct err *e) MUST_CHECK; /* on failure it is gone */
-int core_drop(struct core_made *m, struct err *e) MUST_CHECK; /* ends the machine and forgets the name */
+int core_drop(struct core_made *m, struct err *e)
+	MUST_CHECK; /* ends the machine and forgets the name */
 
 /* "asb-run-<8 hex digits>" */
 int core_run_name(char ret[static SANDBOX_NAME_MAX + 1], struct err *e) MUST_CHECK;
 
 /*
- * While something long goes on: SIGINT, SIGTERM and SIGHUP set a flag instead of ending us (those that were ignored stay
- * so); a second one of the same kind ends us after all. core_cancel_end blocks the signals again, so that one that comes
- * in between is neither lost nor deadly.
+ * While something long goes on: SIGINT, SIGTERM and SIGHUP set a flag instead of ending us (those
+ * that were ignored stay so); a second one of the same kind ends us after all. core_cancel_end
+ * blocks the signals again, so that one that comes in between is neither lost nor deadly.
  */
 void core_cancel_begin(struct progress *p);
 void core_cancel_end(void);

@@ -61,7 +61,8 @@ static int add(struct list *l, const char *word, struct err *e)
 	return append(l, buf_take(&b), e);
 }
 
-/* As docker's --env-file: one K=V or K on each line, '#' begins a comment line, nothing is unquoted. */
+/* As docker's --env-file: one K=V or K on each line, '#' begins a comment line, nothing is
+ * unquoted. */
 static int add_file(struct list *l, const char *path, struct err *e)
 {
 	AUTO_BUF b;
@@ -90,8 +91,8 @@ static int add_file(struct list *l, const char *path, struct err *e)
 		if (*line == '\0' || *line == '#')
 			continue;
 		if (*line == '=' || strcspn(line, " \t") < strcspn(line, "=")) {
-			(void)err_set(e, ERR_USAGE, 0, "--env-file %.400s: line %u has no name", path,
-				      number);
+			(void)err_set(e, ERR_USAGE, 0, "--env-file %.400s: line %u has no name",
+				      path, number);
 			return -EINVAL;
 		}
 		r = add(l, line, e);

@@ -9,9 +9,9 @@
 #include "lib/str.h"
 
 /*
- * The order that leaves nothing behind: the name is recorded before the machine is begun and forgotten after the machine
- * is gone. So whoever finds a record can look for its machine, and a machine without a record is one that its
- * supervisor is about to end.
+ * The order that leaves nothing behind: the name is recorded before the machine is begun and
+ * forgotten after the machine is gone. So whoever finds a record can look for its machine, and a
+ * machine without a record is one that its supervisor is about to end.
  */
 
 static int random_hex(char *out, size_t bytes, struct err *e)
@@ -43,8 +43,9 @@ int core_find(const char *name, struct core_named *ret, struct err *e)
 		return r;
 	n.backend = backend_of_id(n.record.microvm_id);
 	if (!n.backend) {
-		r = err_set(e, ERR_UNSUPPORTED, ENOSYS, "'%s' is %.80s, whose backend is not built into this asb",
-			    name, n.record.microvm_id);
+		r = err_set(e, ERR_UNSUPPORTED, ENOSYS,
+			    "'%s' is %.80s, whose backend is not built into this asb", name,
+			    n.record.microvm_id);
 		state_record_done(&n.record);
 		return r;
 	}
@@ -76,8 +77,8 @@ static void unrecord(const struct core_made *m)
 	ignore_result(state_remove(m->name, m->id, NULL));
 }
 
-int core_create(const struct backend *b, const struct sandbox_spec *spec, struct progress *p, int64_t limit_ns,
-		struct core_made *ret, struct err *e)
+int core_create(const struct backend *b, const struct sandbox_spec *spec, struct progress *p,
+		int64_t limit_ns, struct core_made *ret, struct err *e)
 {
 	struct core_made m = { .backend = b };
 	char hex[17];
@@ -115,7 +116,9 @@ int core_keep(struct core_made *m, struct err *e)
 
 	m->owner = NULL;
 	if (r < 0) {
-		ignore_result(m->backend->remove(m->id, NULL)); /* it has most likely gone with its owner */
+		ignore_result(
+			m->backend->remove(m->id,
+					   NULL)); /* it has most likely gone with its owner */
 		unrecord(m);
 	}
 	return r;

@@ -19,20 +19,22 @@
 #include "lib/str.h"
 
 /*
- * The file is small and shared with the Python project, so each change reads it whole, edits the tree, and puts a new
- * file in its place. What the tree holds beyond the five keys is carried along untouched: other keys at the top, other
- * keys of a record.
+ * The file is small and shared with the Python project, so each change reads it whole, edits the
+ * tree, and puts a new file in its place. What the tree holds beyond the five keys is carried along
+ * untouched: other keys at the top, other keys of a record.
  *
- * Readers take no lock: the rename is atomic. Writers hold flock(2) on ".lock" beside the file, not on the file itself,
- * because the rename would leave the next writer with a lock on a file that is no longer there. The lock dies with its
- * process. A writer that cannot have it within LOCK_WAIT_NS says so rather than wait for ever.
+ * Readers take no lock: the rename is atomic. Writers hold flock(2) on ".lock" beside the file, not
+ * on the file itself, because the rename would leave the next writer with a lock on a file that is
+ * no longer there. The lock dies with its process. A writer that cannot have it within LOCK_WAIT_NS
+ * says so rather than wait for ever.
  */
 
 #define STATE_FILE_MAX (16U << 20)
 #define LOCK_WAIT_NS   (10LL * 1000000000)
 #define LOCK_STEP_NS   (10L * 1000000)
 
-static const char *const record_keys[] = { "name", "microvm_id", "endpoint", "image_arn", "region" };
+static const char *const record_keys[] = { "name", "microvm_id", "endpoint", "image_arn",
+					   "region" };
 
 void state_record_done(struct state_record *r)
 {
@@ -83,7 +85,9 @@ int state_dir(const char **ret, struct err *e)
 	return 0;
 }
 
-/* --- reading --------------------------------------------------------------------------------------------------- */
+/* --- reading
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static int bad_file(struct err *e, const char *path, const char *what)
 {
@@ -105,7 +109,8 @@ static int check_tree(const cJSON *tree, const char *path, struct err *e)
 		return bad_file(e, path, "it is not a JSON object");
 	if (all && !cJSON_IsObject(all))
 		return bad_file(e, path, "\"sandboxes\" is not an object");
-	cJSON_ArrayForEach(r, all) {
+	cJSON_ArrayForEach(r, all)
+	{
 		const cJSON *id = cJSON_GetObjectItemCaseSensitive(r, "microvm_id");
 
 		if (!cJSON_IsObject(r) || !cJSON_IsString(id))
@@ -160,8 +165,8 @@ static int to_record(const cJSON *o, struct state_record *ret)
 
 	r.name = strdup(o->string ? o->string : "");
 	if (!r.name || copy_text(o, "microvm_id", &r.microvm_id) < 0 ||
-	    copy_text(o, "endpoint", &r.endpoint) < 0 || copy_text(o, "image_arn", &r.image_arn) < 0 ||
-	    copy_text(o, "region", &r.region) < 0) {
+	    copy_text(o, "endpoint", &r.endpoint) < 0 ||
+	    copy_text(o, "image_arn", &r.image_arn) < 0 || copy_text(o, "region", &r.region) < 0) {
 		state_record_done(&r);
 		return -ENOMEM;
 	}
@@ -183,9 +188,11 @@ int state_get(const char *name, struct state_record *ret, struct err *e)
 	o = cJSON_GetObjectItemCaseSensitive(tree, "sandboxes");
 	o = cJSON_GetObjectItemCaseSensitive(o, name);
 	if (!o) {
-		(void)err_set(e, ERR_NOT_FOUND, 0, "there is no sandbox named '%s' in %s", name, path);
+		(void)err_set(e, ERR_NOT_FOUND, 0, "there is no sandbox named '%s' in %s", name,
+			      path);
 		if (e)
-			e->errnum = ENOENT; /* without its text, which would read as if the file were missing */
+			e->errnum = ENOENT; /* without its text, which would read as if the file
+					       were missing */
 		return -ENOENT;
 	}
 	r = to_record(o, ret);
@@ -203,7 +210,8 @@ int state_each(int (*fn)(void *arg, const struct state_record *r), void *arg, st
 		r = load(path, &tree, e);
 	if (r < 0)
 		return r;
-	cJSON_ArrayForEach(o, cJSON_GetObjectItemCaseSensitive(tree, "sandboxes")) {
+	cJSON_ArrayForEach(o, cJSON_GetObjectItemCaseSensitive(tree, "sandboxes"))
+	{
 		struct state_record rec;
 
 		r = to_record(o, &rec);
@@ -217,7 +225,9 @@ int state_each(int (*fn)(void *arg, const struct state_record *r), void *arg, st
 	return 0;
 }
 
-/* --- writing --------------------------------------------------------------------------------------------------- */
+/* --- writing
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static int take_lock(int *ret_fd, struct err *e)
 {
@@ -333,7 +343,9 @@ int state_remove(const char *name, const char *microvm_id, struct err *e)
 	return save(path, tree, e);
 }
 
-/* --- names ------------------------------------------------------------------------------------------------------ */
+/* --- names
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_alnum(char c)
 {
@@ -346,7 +358,8 @@ int state_check_name(const char *name, struct err *e)
 	bool ok = n > 0 && is_alnum(name[0]);
 
 	if (n > 128) {
-		(void)err_set(e, ERR_USAGE, 0, "the name has %zu bytes, at most 128 are allowed", n);
+		(void)err_set(e, ERR_USAGE, 0, "the name has %zu bytes, at most 128 are allowed",
+			      n);
 		return -EINVAL;
 	}
 	for (size_t i = 0; ok && i < n; i++)

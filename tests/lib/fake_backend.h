@@ -3,8 +3,9 @@
 #define ASB_FAKE_BACKEND_H
 
 /*
- * A backend for unit tests of what lies above backends: its sandboxes are nothing but a state, and its agent is whatever
- * listens at the unix socket fake_agent. Include it in exactly one file of a test.
+ * A backend for unit tests of what lies above backends: its sandboxes are nothing but a state, and
+ * its agent is whatever listens at the unix socket fake_agent. Include it in exactly one file of a
+ * test.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,8 +23,8 @@ static enum sandbox_state fake_state = SANDBOX_RUNNING;
 static int fake_alive; /* machines made and not dropped or removed */
 static int fake_create_error;
 
-static int fake_create(const struct sandbox_spec *s, const char *id, const struct progress *p, int64_t deadline_ns,
-		       struct backend_owner **ret, struct err *e)
+static int fake_create(const struct sandbox_spec *s, const char *id, const struct progress *p,
+		       int64_t deadline_ns, struct backend_owner **ret, struct err *e)
 {
 	(void)s;
 	(void)id;
@@ -72,7 +73,8 @@ static int fake_remove(const char *id, struct err *e)
 	return 0;
 }
 
-static int fake_connect(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd, struct err *e)
+static int fake_connect(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd,
+			struct err *e)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

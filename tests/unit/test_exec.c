@@ -16,31 +16,39 @@
 #include "tap.h"
 
 /*
- * The exec client against an agent that follows a script: each step expects the begin of a request and answers it with
- * fixed bytes, or misbehaves. The agent is a forked child; so is the client, because it owns its standard streams.
+ * The exec client against an agent that follows a script: each step expects the begin of a request
+ * and answers it with fixed bytes, or misbehaves. The agent is a forked child; so is the client,
+ * because it owns its standard streams.
  */
 enum act {
-	REPLY,	   /* send bytes, keep the connection */
-	CUT,	   /* send bytes, then close */
-	HANG,	   /* send bytes, then wait until the client goes away */
-	HANG_NEW,  /* send bytes, leave the connection open, and take the next step from a new one */
+	REPLY,	  /* send bytes, keep the connection */
+	CUT,	  /* send bytes, then close */
+	HANG,	  /* send bytes, then wait until the client goes away */
+	HANG_NEW, /* send bytes, leave the connection open, and take the next step from a new one */
 };
 
 struct step {
-	const char *want; /* begin of the request line, "*" stands for the exec's id; NULL ends the script */
+	const char *want; /* begin of the request line, "*" stands for the exec's id; NULL ends the
+			     script */
 	enum act act;
 	const char *bytes;
 	size_t len;
 };
 
-#define STEP(w, a, b) { w, a, b, sizeof(b) - 1 }
-#define STARTED "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
+#define STEP(w, a, b)                  \
+	{                              \
+		w, a, b, sizeof(b) - 1 \
+	}
+#define STARTED	 "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
 #define OK_REPLY "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-#define STREAM "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-#define EXIT0 "7b\r\n\3\0\0\0\0\0\0\x73{\"event\":\"exit\",\"exit_code\":0,\"signal\":null,\"timed_out\":false," \
+#define STREAM	 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define EXIT0                                                                                              \
+	"7b\r\n\3\0\0\0\0\0\0\x73{\"event\":\"exit\",\"exit_code\":0,\"signal\":null,\"timed_out\":false," \
 	"\"oom\":false,\"truncated\":false,\"duration_ms\":1,\"xy\":1}\r\n0\r\n\r\n"
 
-/* --- the agent ---------------------------------------------------------------------------------------------------- */
+/* --- the agent
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static int read_request(int fd, char *out, size_t size)
 {
@@ -56,7 +64,8 @@ static int read_request(int fd, char *out, size_t size)
 			if (end) {
 				const char *len = strcasestr(out, "content-length:");
 
-				need = (size_t)(end + 4 - out) + (len ? strtoul(len + 15, NULL, 10) : 0);
+				need = (size_t)(end + 4 - out) +
+				       (len ? strtoul(len + 15, NULL, 10) : 0);
 			}
 		}
 		if (end && n >= need) {
@@ -118,7 +127,9 @@ static void agent(int listener, const struct step *s, int log)
 	_exit(0);
 }
 
-/* --- the client --------------------------------------------------------------------------------------------------- */
+/* --- the client
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 struct outcome {
 	int status; /* of the client process: 0, or see client() */
@@ -136,14 +147,24 @@ struct how {
 };
 
 /* Exit status of the client process: the command's, or one of these. */
-enum { C_FAILED = 250, C_NO_COMMAND = 249, C_TIMED_OUT = 248, C_INTERRUPTED = 247, C_READER_GONE = 246 };
+enum {
+	C_FAILED = 250,
+	C_NO_COMMAND = 249,
+	C_TIMED_OUT = 248,
+	C_INTERRUPTED = 247,
+	C_READER_GONE = 246
+};
 
 static void client(const struct how *h)
 {
 	static char arg0[] = "prog", arg1[] = "a\"b";
 	char *argv[] = { arg0, arg1, NULL };
-	struct exec_spec s = { .backend = &backend_local, .id = "local-1", .argv = argv, .argc = 2,
-			       .timeout_ns = h->timeout_ns, .use_stdin = h->input || h->idle_input,
+	struct exec_spec s = { .backend = &backend_local,
+			       .id = "local-1",
+			       .argv = argv,
+			       .argc = 2,
+			       .timeout_ns = h->timeout_ns,
+			       .use_stdin = h->input || h->idle_input,
 			       .capture = h->capture };
 	struct exec_result res;
 	struct err e = ERR_INIT;
@@ -153,13 +174,13 @@ static void client(const struct how *h)
 	r = exec_run(&s, &res, &e);
 	if (r < 0)
 		dprintf(2, "%s", e.msg);
-	status = r < 0				    ? C_FAILED
-		 : res.end == EXEC_NO_COMMAND	    ? C_NO_COMMAND
-		 : res.end == EXEC_TIMED_OUT	    ? C_TIMED_OUT
-		 : res.end == EXEC_INTERRUPTED	    ? C_INTERRUPTED
-		 : res.end == EXEC_READER_GONE	    ? C_READER_GONE
-		 : res.signal			    ? 128 + res.signal
-						    : res.exit_code;
+	status = r < 0			       ? C_FAILED
+		 : res.end == EXEC_NO_COMMAND  ? C_NO_COMMAND
+		 : res.end == EXEC_TIMED_OUT   ? C_TIMED_OUT
+		 : res.end == EXEC_INTERRUPTED ? C_INTERRUPTED
+		 : res.end == EXEC_READER_GONE ? C_READER_GONE
+		 : res.signal		       ? 128 + res.signal
+					       : res.exit_code;
 	if (res.lost)
 		dprintf(2, "lost %llu", (unsigned long long)res.lost);
 	if (h->capture)
@@ -185,7 +206,8 @@ static int make_listener(void)
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	ignore_result(str_format(fake_agent, sizeof(fake_agent), "/tmp/asb-agent-%d", (int)getpid()));
+	ignore_result(
+		str_format(fake_agent, sizeof(fake_agent), "/tmp/asb-agent-%d", (int)getpid()));
 	unlink(fake_agent);
 	memcpy(a.sun_path, fake_agent, sizeof(a.sun_path));
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 8) < 0)
@@ -250,7 +272,9 @@ static void play(const struct step *script, const struct how *h, struct outcome 
 	unlink(fake_agent);
 }
 
-/* --- the cases ---------------------------------------------------------------------------------------------------- */
+/* --- the cases
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static const struct how plain = { .input = NULL };
 static struct outcome o;
@@ -258,7 +282,8 @@ static struct outcome o;
 static void expect(const char *what, int status, const char *out, size_t n)
 {
 	ok(o.status == status, "%s: status %d (%s)", what, o.status, o.err);
-	ok(o.out_len == n && memcmp(o.out, out, n) == 0, "%s: %zu bytes of output", what, o.out_len);
+	ok(o.out_len == n && memcmp(o.out, out, n) == 0, "%s: %zu bytes of output", what,
+	   o.out_len);
 	ok(!strstr(o.log, "UNEXPECTED"), "%s: the requests are those expected", what);
 	if (strstr(o.log, "UNEXPECTED"))
 		printf("# %s\n", o.log);
@@ -270,13 +295,15 @@ static void test_plain(void)
 		STEP("PUT /v1/execs/* HTTP/1.1\r\n", REPLY, STARTED),
 		STEP("GET /v1/execs/*/output?offset=0&follow=1 ", REPLY,
 		     STREAM "c\r\n\1\0\0\0\0\0\0\4a\n\0b\r\n9\r\n\2\0\0\0\0\0\0\1e\r\n" EXIT0),
-		STEP("DELETE /v1/execs/* ", REPLY, OK_REPLY), { NULL, REPLY, NULL, 0 },
+		STEP("DELETE /v1/execs/* ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
 	};
 
 	play(s, &plain, &o);
 	expect("plain", 0, "a\n\0b", 4);
 	ok_str(o.err, "e", "stderr goes to stderr");
-	ok(strstr(o.log, "{\"argv\":[\"prog\",\"a\\\"b\"]}") != NULL, "the request carries the arguments");
+	ok(strstr(o.log, "{\"argv\":[\"prog\",\"a\\\"b\"]}") != NULL,
+	   "the request carries the arguments");
 }
 
 static void test_resume(void)
@@ -284,10 +311,14 @@ static void test_resume(void)
 	static const struct step s[] = {
 		STEP("PUT /v1/execs/* ", CUT, ""), /* no answer: sent again */
 		STEP("PUT /v1/execs/* ", REPLY, STARTED),
-		STEP("GET /v1/execs/*/output?offset=0&", CUT, STREAM "b\r\n\1\0\0\0\0\0\0\5abc"), /* 3 of 5 */
-		STEP("GET /v1/execs/*/output?offset=3&", CUT, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-		STEP("GET /v1/execs/*/output?offset=3&", REPLY, STREAM "a\r\n\1\0\0\0\0\0\0\2de\r\n" EXIT0),
-		STEP("DELETE /v1/execs/* ", REPLY, OK_REPLY), { NULL, REPLY, NULL, 0 },
+		STEP("GET /v1/execs/*/output?offset=0&", CUT,
+		     STREAM "b\r\n\1\0\0\0\0\0\0\5abc"), /* 3 of 5 */
+		STEP("GET /v1/execs/*/output?offset=3&", CUT,
+		     "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+		STEP("GET /v1/execs/*/output?offset=3&", REPLY,
+		     STREAM "a\r\n\1\0\0\0\0\0\0\2de\r\n" EXIT0),
+		STEP("DELETE /v1/execs/* ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
 	};
 
 	play(s, &plain, &o);
@@ -299,9 +330,11 @@ static void test_gap(void)
 	static const struct step s[] = {
 		STEP("PUT ", REPLY, STARTED),
 		STEP("GET ", REPLY,
-		     STREAM "9\r\n\1\0\0\0\0\0\0\1a\r\n2c\r\n\3\0\0\0\0\0\0\x24{\"event\":\"gap\",\"from\":1,\"to\":100001}"
-			    "\r\n9\r\n\1\0\0\0\0\0\0\1b\r\n" EXIT0),
-		STEP("DELETE ", REPLY, OK_REPLY), { NULL, REPLY, NULL, 0 },
+		     STREAM
+		     "9\r\n\1\0\0\0\0\0\0\1a\r\n2c\r\n\3\0\0\0\0\0\0\x24{\"event\":\"gap\",\"from\":1,\"to\":100001}"
+		     "\r\n9\r\n\1\0\0\0\0\0\0\1b\r\n" EXIT0),
+		STEP("DELETE ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
 	};
 
 	play(s, &plain, &o);
@@ -312,19 +345,23 @@ static void test_gap(void)
 static void test_refusals(void)
 {
 	static const struct step none[] = {
-		STEP("PUT ", REPLY, "HTTP/1.1 404 Not Found\r\nContent-Length: 63\r\n\r\n"
-				    "{\"detail\":\"command not found: prog\",\"step\":\"exec\",\"errno\":2   }"),
+		STEP("PUT ", REPLY,
+		     "HTTP/1.1 404 Not Found\r\nContent-Length: 63\r\n\r\n"
+		     "{\"detail\":\"command not found: prog\",\"step\":\"exec\",\"errno\":2   }"),
 		{ NULL, REPLY, NULL, 0 },
 	};
 	static const struct step other[] = {
-		STEP("PUT ", REPLY, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"), { NULL, REPLY, NULL, 0 },
+		STEP("PUT ", REPLY, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+		{ NULL, REPLY, NULL, 0 },
 	};
 	static const struct step empty500[] = {
-		STEP("PUT ", REPLY, "HTTP/1.1 500 x\r\nContent-Length: 0\r\n\r\n"), { NULL, REPLY, NULL, 0 },
+		STEP("PUT ", REPLY, "HTTP/1.1 500 x\r\nContent-Length: 0\r\n\r\n"),
+		{ NULL, REPLY, NULL, 0 },
 	};
 	static const struct step lost[] = {
 		STEP("PUT ", REPLY, STARTED),
-		STEP("GET ", REPLY, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"), { NULL, REPLY, NULL, 0 },
+		STEP("GET ", REPLY, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+		{ NULL, REPLY, NULL, 0 },
 	};
 
 	play(none, &plain, &o);
@@ -342,15 +379,19 @@ static void test_hostile(void)
 {
 	static const struct step garbage[] = {
 		STEP("PUT ", REPLY, STARTED),
-		STEP("GET ", REPLY, STREAM "10\r\n\1\0\0\0\377\377\377\377xxxxxxxx\r\n"), { NULL, REPLY, NULL, 0 },
+		STEP("GET ", REPLY, STREAM "10\r\n\1\0\0\0\377\377\377\377xxxxxxxx\r\n"),
+		{ NULL, REPLY, NULL, 0 },
 	};
 	static const struct step event[] = {
 		STEP("PUT ", REPLY, STARTED),
-		STEP("GET ", REPLY, STREAM "10\r\n\3\0\0\0\0\0\0\x8{\"a\":1}}\r\n0\r\n\r\n"), { NULL, REPLY, NULL, 0 },
+		STEP("GET ", REPLY, STREAM "10\r\n\3\0\0\0\0\0\0\x8{\"a\":1}}\r\n0\r\n\r\n"),
+		{ NULL, REPLY, NULL, 0 },
 	};
 	static const struct step code[] = {
 		STEP("PUT ", REPLY, STARTED),
-		STEP("GET ", REPLY, STREAM "2a\r\n\3\0\0\0\0\0\0\x22{\"event\":\"exit\",\"exit_code\":99999}\r\n0\r\n\r\n"),
+		STEP("GET ", REPLY,
+		     STREAM
+		     "2a\r\n\3\0\0\0\0\0\0\x22{\"event\":\"exit\",\"exit_code\":99999}\r\n0\r\n\r\n"),
 		{ NULL, REPLY, NULL, 0 },
 	};
 
@@ -366,7 +407,8 @@ static void test_dead(void)
 {
 	static const struct step s[] = {
 		STEP("PUT ", REPLY, STARTED),
-		STEP("GET ", CUT, STREAM "9\r\n\1\0\0\0\0\0\0\1a\r\n"), { NULL, REPLY, NULL, 0 },
+		STEP("GET ", CUT, STREAM "9\r\n\1\0\0\0\0\0\0\1a\r\n"),
+		{ NULL, REPLY, NULL, 0 },
 	};
 
 	fake_state = SANDBOX_TERMINATED;
@@ -388,13 +430,16 @@ static void test_input(void)
 		{ NULL, REPLY, NULL, 0 },
 	};
 	static const struct step idle[] = {
-		STEP("PUT /v1/execs/* ", REPLY, STARTED), STEP("GET ", REPLY, STREAM EXIT0),
-		STEP("DELETE ", REPLY, OK_REPLY), { NULL, REPLY, NULL, 0 },
+		STEP("PUT /v1/execs/* ", REPLY, STARTED),
+		STEP("GET ", REPLY, STREAM EXIT0),
+		STEP("DELETE ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
 	};
 	static const struct how nobody = { .idle_input = 1 };
 	int again = 0;
 
-	/* The agent's process ends with the script, which cuts the output; the client then finds nobody. */
+	/* The agent's process ends with the script, which cuts the output; the client then finds
+	 * nobody. */
 	fake_state = SANDBOX_TERMINATED;
 	play(s, &with, &o);
 	fake_state = SANDBOX_RUNNING;
@@ -413,8 +458,10 @@ static void test_signals(void)
 {
 	static const struct how with = { .signal_after_ms = 500 };
 	static const struct step s[] = {
-		STEP("PUT ", REPLY, STARTED), STEP("GET ", HANG_NEW, STREAM "9\r\n\1\0\0\0\0\0\0\1a\r\n"),
-		STEP("POST /v1/execs/*/signal ", CUT, OK_REPLY), { NULL, REPLY, NULL, 0 },
+		STEP("PUT ", REPLY, STARTED),
+		STEP("GET ", HANG_NEW, STREAM "9\r\n\1\0\0\0\0\0\0\1a\r\n"),
+		STEP("POST /v1/execs/*/signal ", CUT, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
 	};
 
 	fake_state = SANDBOX_TERMINATED; /* the script's end looks like the machine's */
@@ -428,8 +475,10 @@ static void test_reader_gone(void)
 {
 	static const struct how with = { .close_stdout = 1 };
 	static const struct step s[] = {
-		STEP("PUT ", REPLY, STARTED), STEP("GET ", HANG_NEW, STREAM "9\r\n\1\0\0\0\0\0\0\1a\r\n"),
-		STEP("DELETE /v1/execs/* ", REPLY, OK_REPLY), { NULL, REPLY, NULL, 0 },
+		STEP("PUT ", REPLY, STARTED),
+		STEP("GET ", HANG_NEW, STREAM "9\r\n\1\0\0\0\0\0\0\1a\r\n"),
+		STEP("DELETE /v1/execs/* ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
 	};
 
 	play(s, &with, &o);
@@ -441,8 +490,10 @@ static void test_capture(void)
 	static const struct how with = { .capture = 1 };
 	static const struct step s[] = {
 		STEP("PUT ", REPLY, STARTED),
-		STEP("GET ", REPLY, STREAM "b\r\n\1\0\0\0\0\0\0\3abc\r\na\r\n\2\0\0\0\0\0\0\2de\r\n" EXIT0),
-		STEP("DELETE ", REPLY, OK_REPLY), { NULL, REPLY, NULL, 0 },
+		STEP("GET ", REPLY,
+		     STREAM "b\r\n\1\0\0\0\0\0\0\3abc\r\na\r\n\2\0\0\0\0\0\0\2de\r\n" EXIT0),
+		STEP("DELETE ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
 	};
 
 	play(s, &with, &o);

@@ -97,13 +97,15 @@ int main(void)
 	ok_int(feed_once("\0\0\0\0\0\0\0\1x", 9, 0), -EPROTO, "stream 0 is refused");
 	ok_int(feed_once("\4\0\0\0\0\0\0\1x", 9, 0), -EPROTO, "stream 4 is refused");
 	ok_int(feed_once("\1\1\0\0\0\0\0\1x", 9, 0), -EPROTO, "a padding byte is refused");
-	ok_int(feed_once("\1\0\0\0\377\377\377\377x", 9, 0), -EPROTO, "4 GiB of data in one frame is refused");
+	ok_int(feed_once("\1\0\0\0\377\377\377\377x", 9, 0), -EPROTO,
+	       "4 GiB of data in one frame is refused");
 	ok_int(feed_once("\3\0\0\0\0\1\0\1x", 9, 0), -EPROTO, "an event above 64 KiB is refused");
 	memcpy(big, "\3\0\0\0\0\1\0\0", 8);
 	memset(big + 8, 'x', FRAMES_EVENT_MAX);
 	ok_int(feed_once(big, 8 + 100, 0), 0, "a large event that is not complete yet is fine");
 	ok_int(feed_once("HTTP/1.1 200 OK\r\n", 17, 0), -EPROTO, "text is refused");
-	ok_int(feed_once(sample, sizeof(sample) - 1, 2), -EPIPE, "an error of a callback is handed back");
+	ok_int(feed_once(sample, sizeof(sample) - 1, 2), -EPIPE,
+	       "an error of a callback is handed back");
 	ok_int(feed_once("", 0, 0), 0, "nothing is fine");
 	return tap_done();
 }

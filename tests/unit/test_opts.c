@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: host/backend.c host/cli/?*.c host/cmd/?*.c host/core/?*.c host/agent/?*.c host/state/?*.c */
+/* LINK: host/backend.c host/cli/?*.c host/cmd/?*.c host/core/?*.c host/agent/?*.c host/state/?*.c
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 
 #define WORDS_MAX 12
 
-/* One command line and what it must give: the plain arguments joined by ',', the guest's command joined by '|'. */
+/* One command line and what it must give: the plain arguments joined by ',', the guest's command
+ * joined by '|'. */
 struct good {
 	const char *words[WORDS_MAX];
 	const char *names, *command;
@@ -106,7 +108,8 @@ static int parse(struct cli *c, const char *const *words, struct err *e)
 
 	argv[0] = copies[0];
 	for (; argc <= WORDS_MAX && words[argc - 1]; argc++) {
-		ignore_result(str_format(copies[argc], sizeof(copies[argc]), "%s", words[argc - 1]));
+		ignore_result(
+			str_format(copies[argc], sizeof(copies[argc]), "%s", words[argc - 1]));
 		argv[argc] = copies[argc];
 	}
 	argv[argc] = NULL;
@@ -146,16 +149,17 @@ static void test_bad(void)
 		struct err e = ERR_INIT;
 		int r = parse(&c, bad[i].words, &e);
 
-		ok(r < 0 && e.code == ERR_USAGE && strstr(e.msg, bad[i].message), "%s %s is refused: %s",
-		   bad[i].words[0], bad[i].words[1] ? bad[i].words[1] : "", e.msg);
+		ok(r < 0 && e.code == ERR_USAGE && strstr(e.msg, bad[i].message),
+		   "%s %s is refused: %s", bad[i].words[0], bad[i].words[1] ? bad[i].words[1] : "",
+		   e.msg);
 		cli_done(&c);
 	}
 }
 
 static void test_values(void)
 {
-	static const char *const words[] = { "run", "-m", "1048577k", "--timeout", "0.25", "-e", "A=1", "-eB=2",
-					     "--",  "x",  NULL };
+	static const char *const words[] = { "run", "-m",    "1048577k", "--timeout", "0.25", "-e",
+					     "A=1", "-eB=2", "--",	 "x",	      NULL };
 	struct cli c;
 	char **env = NULL;
 
@@ -185,14 +189,16 @@ static void test_env_file(void)
 
 	buf_init(&all, 4096);
 	setenv("FROM_CALLER", "me", 1);
-	ok(fd >= 0 && write(fd, text, sizeof(text) - 1) == (ssize_t)sizeof(text) - 1, "wrote a file");
+	ok(fd >= 0 && write(fd, text, sizeof(text) - 1) == (ssize_t)sizeof(text) - 1,
+	   "wrote a file");
 	ok_int(parse(&c, words, NULL), 0, "--env-file is taken");
 	ok_int(core_env(&c, &env, NULL), 0, "and read");
 	for (char **p = env; p && *p; p++)
 		ignore_result(buf_addf(&all, "%s,", *p));
 	ok_str(all.p, "A=1,B=2 x,FROM_CALLER=me,E=,A=3,", "line by line, then --env");
 	core_env_free(&env);
-	ok(write(fd, "\n=x\n", 4) == 4 && core_env(&c, &env, NULL) == -EINVAL, "a line without a name is refused");
+	ok(write(fd, "\n=x\n", 4) == 4 && core_env(&c, &env, NULL) == -EINVAL,
+	   "a line without a name is refused");
 	ok(write(fd, "\0", 1) == 1 && core_env(&c, &env, NULL) == -EINVAL, "a NUL is refused");
 	cli_done(&c);
 	close(fd);
@@ -228,10 +234,14 @@ static void test_choose(void)
 {
 	ok_str(chosen(NULL, NULL, NULL, NULL), "local base", "the default is the base image here");
 	ok_str(chosen(NULL, NULL, NULL, "x:2"), "local x:2", "an image by name is local");
-	ok_str(chosen(NULL, NULL, NULL, "arn:aws:x"), "unsupported", "an ARN is for aws, which is not there");
-	ok_str(chosen(NULL, NULL, "arn:aws:x", NULL), "unsupported", "an ARN of the environment too");
-	ok_str(chosen(NULL, NULL, "arn:aws:x", "base"), "local base", "a named image goes before it");
-	ok_str(chosen("local", NULL, "arn:aws:x", NULL), "local base", "and so does --backend local");
+	ok_str(chosen(NULL, NULL, NULL, "arn:aws:x"), "unsupported",
+	       "an ARN is for aws, which is not there");
+	ok_str(chosen(NULL, NULL, "arn:aws:x", NULL), "unsupported",
+	       "an ARN of the environment too");
+	ok_str(chosen(NULL, NULL, "arn:aws:x", "base"), "local base",
+	       "a named image goes before it");
+	ok_str(chosen("local", NULL, "arn:aws:x", NULL), "local base",
+	       "and so does --backend local");
 	ok_str(chosen(NULL, "aws", NULL, NULL), "unsupported", "the environment chooses");
 	ok_str(chosen("local", "aws", NULL, NULL), "local base", "the option goes before it");
 	ok_str(chosen(NULL, "gcp", NULL, NULL), "usage", "an unknown backend");

@@ -97,17 +97,28 @@ static void test_preserved(void)
 	put("{\"version\": 3, \"sandboxes\": {\"p\": {\"name\": \"p\", \"microvm_id\": \"microvm-1\", \"endpoint\": \"h\","
 	    " \"image_arn\": \"arn:x\", \"region\": \"eu\", \"later\": [1, {\"x\": \"\xc3\xa9\"}]}}, \"other\": {}}");
 	ok_int(add("q", "local-9"), 0, "added to a file with unknown keys");
-	ok(strstr(get(), "\"version\": 3") && strstr(get(), "\"other\": {}"), "keys at the top stay");
-	ok(strstr(get(), "\"later\": [") && strstr(get(), "\"x\": \"\xc3\xa9\""), "keys of a record stay");
+	ok(strstr(get(), "\"version\": 3") && strstr(get(), "\"other\": {}"),
+	   "keys at the top stay");
+	ok(strstr(get(), "\"later\": [") && strstr(get(), "\"x\": \"\xc3\xa9\""),
+	   "keys of a record stay");
 	ok_int(how_many(), 2, "both are there");
 	ok_int(state_remove("q", NULL, NULL), 0, "removed again");
 	ok(strstr(get(), "\"later\": ["), "and they still stay");
 }
 
 static const char *const corrupt[] = {
-	"", "{", "[]", "null", "{} x", "\"sandboxes\"", "{\"sandboxes\": []}", "{\"sandboxes\": {\"a\": 1}}",
-	"{\"sandboxes\": {\"a\": {}}}", "{\"sandboxes\": {\"a\": {\"microvm_id\": 5}}}",
-	"{\"sandboxes\": {\"a\": {\"microvm_id\": \"x\", \"endpoint\": 5}}}", "{\"sandboxes\": {\"a\": {\"microvm_id\": \"\xff\"}}}",
+	"",
+	"{",
+	"[]",
+	"null",
+	"{} x",
+	"\"sandboxes\"",
+	"{\"sandboxes\": []}",
+	"{\"sandboxes\": {\"a\": 1}}",
+	"{\"sandboxes\": {\"a\": {}}}",
+	"{\"sandboxes\": {\"a\": {\"microvm_id\": 5}}}",
+	"{\"sandboxes\": {\"a\": {\"microvm_id\": \"x\", \"endpoint\": 5}}}",
+	"{\"sandboxes\": {\"a\": {\"microvm_id\": \"\xff\"}}}",
 };
 
 static void test_corrupt(void)
@@ -156,14 +167,16 @@ static void test_concurrent(void)
 static void test_names(void)
 {
 	static const char *const good[] = { "a", "A.b_c-9", "0", "asb-run-01234567" };
-	static const char *const wrong[] = { "", ".", "-a", "_a", "a/b", "a b", "a\n", "\xc3\xa9", "a\x7f", "..", "a:b" };
+	static const char *const wrong[] = { "",    ".",	"-a",	 "_a", "a/b", "a b",
+					     "a\n", "\xc3\xa9", "a\x7f", "..", "a:b" };
 	char longest[131];
 	struct err e = ERR_INIT;
 
 	for (size_t i = 0; i < ARRAY_LEN(good); i++)
 		ok_int(state_check_name(good[i], NULL), 0, good[i]);
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-		ok(state_check_name(wrong[i], &e) == -EINVAL && e.code == ERR_USAGE, "refused: %s", e.msg);
+		ok(state_check_name(wrong[i], &e) == -EINVAL && e.code == ERR_USAGE, "refused: %s",
+		   e.msg);
 	memset(longest, 'x', sizeof(longest));
 	longest[128] = '\0';
 	ok_int(state_check_name(longest, NULL), 0, "128 bytes");
@@ -190,7 +203,8 @@ static void test_where(void)
 	ignore_result(str_format(want, sizeof(want), "%s/with space/.agent_sandbox", dir));
 	ok_str(d, want, "is .agent_sandbox below it");
 	setenv("HOME", "/proc", 1);
-	ok(state_dir(&d, &e) < 0 && strstr(e.msg, "/proc/.agent_sandbox"), "an unwritable HOME: %s", e.msg);
+	ok(state_dir(&d, &e) < 0 && strstr(e.msg, "/proc/.agent_sandbox"), "an unwritable HOME: %s",
+	   e.msg);
 	ok_int(how_many(), 0, "can still be read from");
 }
 

@@ -367,6 +367,7 @@ const struct cli_pair cli_environment[] = {
 	  "the image when none is given; an ARN also means --backend aws" },
 	{ "AGENT_SANDBOX_STATE",
 	  "the state file; everything else of the local backend is in its folder" },
+	{ "ASB_QEMU", "the QEMU program; else the newest one on PATH and in the usual folders" },
 	{ "ASB_SHARE", "the folder with the kernel, the guest programs and the images" },
 	{ "HOME", "~/.agent_sandbox is below it" },
 	{ "NO_COLOR, TERM", "no progress line when NO_COLOR is set or TERM is dumb" },

@@ -111,9 +111,16 @@ void vm_end(struct vm *vm)
 static void on_owner_line(struct line_peer *p, char *s, size_t n)
 {
 	struct vm *vm = p->arg;
+	int r;
 
 	if (n != 4 || memcmp(s, "keep", 4) != 0 || vm->phase != VM_RUNNING || vm->config.ephemeral)
 		return;
+	r = vmdir_keep(vm->dirfd);
+	if (r < 0) { /* without the mark the next collect would remove it */
+		log_error("cannot keep the sandbox: %s", strerror(-r));
+		ignore_result(line_send(p, "{\"kept\":false}"));
+		return;
+	}
 	vm->kept = true;
 	ignore_result(line_send(p, "{\"kept\":true}"));
 }

@@ -25,8 +25,6 @@
  * alone while it is young.
  */
 
-#define HIDDEN	  ".new-"
-#define YOUNG_S	  10
 #define LOCK_STEP 5000000L /* ns */
 
 bool vmdir_is_id(const char *id)
@@ -127,6 +125,20 @@ bool vmdir_is_locked(int dirfd)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
+int vmdir_keep(int dirfd)
+{
+	AUTO_FD fd = openat(dirfd, "kept", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	return fsync(fd) < 0 || fsync(dirfd) < 0 ? -errno : 0;
+}
+
+bool vmdir_is_kept(int dirfd)
+{
+	return faccessat(dirfd, "kept", F_OK, 0) == 0;
+}
+
 static int fill(int dirfd, const struct vm_config *c, const char *upper, struct err *e)
 {
 	int r = vmfile_write_config(dirfd, c);
@@ -144,7 +156,7 @@ int vmdir_create(const struct vm_config *c, const char *upper, int *ret_lock, st
 	char hidden[LOCAL_PATH_MAX], path[LOCAL_PATH_MAX];
 	AUTO_FD dirfd = -1;
 	AUTO_FD lock = -1;
-	int r = join(HIDDEN, c->id, hidden, e);
+	int r = join(VMDIR_HIDDEN, c->id, hidden, e);
 
 	if (r == 0)
 		r = join("", c->id, path, e);
@@ -236,79 +248,4 @@ int vmdir_each(int (*fn)(void *arg, const char *id), void *arg, struct err *e)
 			r = fn(arg, d->d_name);
 	(void)closedir(dir);
 	return r;
-}
-
-/* --- what crashed processes left
- * ---------------------------------------------------------------------------- */
-struct wanted {
-	const char *id;
-	bool found;
-};
-
-static int is_it(void *arg, const struct state_record *r)
-{
-	struct wanted *w = arg;
-
-	w->found = !strcmp(r->microvm_id, w->id);
-	return w->found;
-}
-
-/* On any doubt (a corrupt state file) it is recorded. */
-static bool is_recorded(const char *id)
-{
-	struct wanted w = { .id = id };
-
-	return state_each(is_it, &w, NULL) < 0 || w.found;
-}
-
-static void collect_one(int rootfd, const char *root, const char *name)
-{
-	const bool hidden = str_starts(name, HIDDEN);
-	const char *id = hidden ? name + sizeof(HIDDEN) - 1 : name;
-	struct vm_config c = { .env = NULL };
-	char path[LOCAL_PATH_MAX];
-	AUTO_FD dirfd = -1;
-	AUTO_FD lock = -1;
-	struct stat st;
-	bool unwanted;
-
-	if (!vmdir_is_id(id) || str_format(path, sizeof(path), "%s/%s", root, name) < 0)
-		return;
-	dirfd = openat(rootfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dirfd < 0 || fstat(dirfd, &st) < 0)
-		return;
-	if (hidden && st.st_mtime + YOUNG_S > time(NULL))
-		return;
-	if (vmdir_is_locked(dirfd))
-		return;
-	unwanted = hidden;
-	if (!hidden && vmdir_read_config(dirfd, &c, NULL) == 0) {
-		unwanted = c.ephemeral || !is_recorded(id);
-		if (unwanted)
-			ignore_result(
-				state_remove(c.name, id,
-					     NULL)); /* a name left behind by a killed process */
-		vm_config_done(&c);
-	} else if (!hidden) {
-		unwanted = !is_recorded(id);
-	}
-	if (unwanted && vmdir_lock(dirfd, 0, &lock) == 0)
-		ignore_result(fd_remove_tree(path)); /* the next collect tries again */
-}
-
-void vmdir_collect(void)
-{
-	char root[LOCAL_PATH_MAX];
-	struct dirent *d;
-	DIR *dir;
-
-	if (vmdir_root(root, NULL) < 0)
-		return;
-	dir = opendir(root);
-	if (!dir)
-		return;
-	while ((d = readdir(dir)))
-		if (d->d_name[0] != '.' || str_starts(d->d_name, HIDDEN))
-			collect_one(dirfd(dir), root, d->d_name);
-	(void)closedir(dir);
 }

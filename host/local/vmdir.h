@@ -39,6 +39,8 @@ struct vm_status { /* status.json */
 
 #define VM_ENV_MAX (64U << 10) /* bytes of vm.json's env as JSON */
 
+#define VMDIR_HIDDEN ".new-" /* before the id while the folder is being made */
+
 bool vmdir_is_id(const char *id); /* "local-" and 16 hex digits */
 
 /* <state>/local or <state>/local/vms; made when missing. */
@@ -76,8 +78,15 @@ int vmdir_remove(const char *id, struct err *e) MUST_CHECK;
 /* Calls FN with the id of each folder. Non-zero from FN stops and is returned. */
 int vmdir_each(int (*fn)(void *arg, const char *id), void *arg, struct err *e) MUST_CHECK;
 
-/* Removes folders that nobody holds and nobody will ask for again: half-made ones, ephemeral ones,
- * and those that no record of state.json names. */
+/* The VM outlives its maker from here on, also a crash of the machine (durable). */
+int vmdir_keep(int dirfd) MUST_CHECK;
+bool vmdir_is_kept(int dirfd);
+
+/*
+ * Removes what killed processes left: folders that nobody holds and that were never kept, or that
+ * no record of state.json names, each with its record; and records that have had no folder for a
+ * while.
+ */
 void vmdir_collect(void);
 
 #endif

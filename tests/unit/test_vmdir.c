@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: host/local/vmdir.c host/local/vmfile.c host/local/caplog.c host/state/state.c
- * host/backend.c */
+/* LINK: host/local/vmdir.c host/local/vmfile.c host/local/collect.c host/local/caplog.c
+ * host/state/state.c host/backend.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -114,15 +114,25 @@ static void test_collect(void)
 	struct err e = ERR_INIT;
 	char root[LOCAL_PATH_MAX], hidden[LOCAL_PATH_MAX];
 	struct utimbuf old = { 1, 1 };
-	int lock, lock2;
+	struct state_record got;
+	int lock, lock2, dirfd;
 
 	ok_int(vmdir_create(&c, upper, &lock, &e), 0, "create");
+	ok_int(state_add(&rec, &e), 0, "recorded");
 	vmdir_collect();
-	ok(exists(ID1), "a locked one stays, recorded or not");
+	ok(exists(ID1), "a locked one stays");
 	fd_close(&lock);
-	ok_int(state_add(&rec, &e), 0, "record it");
 	vmdir_collect();
-	ok(exists(ID1), "a recorded one stays");
+	ok(!exists(ID1), "one whose maker was killed before it kept it goes");
+	ok(state_get("app", &got, NULL) == -ENOENT, "its name too");
+	ok_int(vmdir_create(&c, upper, &lock, &e), 0, "create");
+	ok_int(state_add(&rec, &e), 0, "recorded");
+	ok_int(vmdir_open(ID1, &dirfd, &e), 0, "open");
+	ok_int(vmdir_keep(dirfd), 0, "kept");
+	fd_close(&dirfd);
+	fd_close(&lock);
+	vmdir_collect();
+	ok(exists(ID1), "one that was kept and is recorded stays");
 	c2.ephemeral = true;
 	ok_int(vmdir_create(&c2, upper, &lock2, &e), 0, "an ephemeral one");
 	fd_close(&lock2);
@@ -140,6 +150,16 @@ static void test_collect(void)
 	ok_int(utime(hidden, &old), 0, "later");
 	vmdir_collect();
 	ok(access(hidden, F_OK) < 0, "it goes");
+	ok_int(state_add(&rec, &e), 0, "a record whose folder never came");
+	vmdir_collect();
+	ok(state_get("app", &got, NULL) == 0, "stays while it may be young");
+	state_record_done(&got);
+	snprintf(hidden, sizeof(hidden), "%.1000s/.gone-" ID1, root);
+	ok_int(utime(hidden, &old), 0, "later");
+	vmdir_collect();
+	ok(state_get("app", &got, NULL) == -ENOENT, "it goes");
+	vmdir_collect();
+	ok(access(hidden, F_OK) < 0, "and its mark");
 }
 
 static void test_full_disk(void)

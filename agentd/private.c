@@ -263,9 +263,8 @@ static const struct {
 	const char *name;
 	void (*fn)(struct conn *c, const cJSON *request);
 } operations[] = {
-	{ "ping", op_ping },	     { "exec_check", op_exec_check },
-	{ "drain", op_drain },	     { "reopen", op_reopen },
-	{ "identity", op_identity }, { "terminate", op_terminate }, /* one a line */
+	{ "ping", op_ping },	 { "exec_check", op_exec_check }, { "drain", op_drain },
+	{ "reopen", op_reopen }, { "identity", op_identity },	  { "terminate", op_terminate },
 };
 
 /* --- connections ----------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -23,19 +24,29 @@
 
 static int top = -1, sys_dir = -1, work_dir = -1;
 
-struct cgroup_limits cgroup_limits_for(uint64_t mem_total, uint64_t pid_max, uint64_t threads_max)
+/*
+ * What the kernel took at boot is gone before anybody is charged, so the workload's share is of
+ * what is free now; were it more, a fork bomb would run into the end of the machine's memory, where
+ * the kernel kills one process at a time, and not into the group's, where it can kill a whole
+ * command. A process costs up to 200 KiB: four thousand for each GiB are room enough.
+ */
+struct cgroup_limits cgroup_limits_for(uint64_t mem_free, uint64_t pid_max, uint64_t threads_max)
 {
-	uint64_t pids = pid_max < threads_max ? pid_max : threads_max;
-	uint64_t reserve = mem_total /
-			   16; /* for the agent, and for kernel memory that nobody is charged for */
+	uint64_t pids = pid_max < threads_max ? pid_max : threads_max,
+		 by_memory = mem_free / (256 << 10);
+	uint64_t reserve =
+		mem_free / 16; /* for the agent, and for kernel memory that nobody is charged for */
 
+	if (by_memory < 512)
+		by_memory = 512;
 	if (reserve < 24 * MIB)
 		reserve = 24 * MIB;
 	if (reserve > 256 * MIB)
 		reserve = 256 * MIB;
+	pids = pids / 10 * 9 + pids % 10;
 	return (struct cgroup_limits){
-		.work_bytes = mem_total > 2 * reserve ? mem_total - reserve : mem_total / 2,
-		.work_pids = pids / 10 * 9 + pids % 10,
+		.work_bytes = mem_free > 2 * reserve ? mem_free - reserve : mem_free / 2,
+		.work_pids = pids < by_memory ? pids : by_memory,
 		.system_low = reserve,
 	};
 }
@@ -52,9 +63,11 @@ static uint64_t read_number(const char *path, uint64_t fallback)
 	return str_to_u64(b.p, 1, UINT64_MAX, &v) < 0 ? fallback : v;
 }
 
-static uint64_t mem_total(void)
+static uint64_t mem_free(void)
 {
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	struct sysinfo i;
+
+	return sysinfo(&i) < 0 ? 0 : ((uint64_t)i.freeram + i.bufferram) * i.mem_unit;
 }
 
 static void enable_controllers(int dir)
@@ -105,7 +118,7 @@ int cgroup_setup(struct err *e)
 	if (r < 0)
 		return r;
 	enable_controllers(work_dir);
-	lim = cgroup_limits_for(mem_total(), read_number("/proc/sys/kernel/pid_max", 32768),
+	lim = cgroup_limits_for(mem_free(), read_number("/proc/sys/kernel/pid_max", 32768),
 				read_number("/proc/sys/kernel/threads-max", 32768));
 	set_number(top, "memory.low", lim.system_low);
 	set_number(sys_dir, "memory.low", lim.system_low);

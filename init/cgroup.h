@@ -21,11 +21,11 @@ int cgroup_setup(struct err *e) MUST_CHECK;
 
 int cgroup_system_fd(void); /* directory of asb/system, borrowed; -1 without cgroups */
 
-/* The limits of asb/work on a machine of that size: pure. */
+/* The limits of asb/work where MEM_FREE bytes are free: pure. */
 struct cgroup_limits {
 	uint64_t work_bytes, work_pids, system_low;
 };
-struct cgroup_limits cgroup_limits_for(uint64_t mem_total, uint64_t pid_max, uint64_t threads_max);
+struct cgroup_limits cgroup_limits_for(uint64_t mem_free, uint64_t pid_max, uint64_t threads_max);
 
 /* --- the end: every process of asb/work. Without cgroups, -ENODEV. */
 bool cgroup_work_populated(void); /* false as well when that cannot be told */

@@ -140,10 +140,12 @@ static void test_limits(void)
 	}
 	ok(good, "the workload gets at least half of any memory, and never all");
 	ok_int(l.system_low, 256 * MIB, "the reserve has an upper end");
-	ok_int(cgroup_limits_for(256 * MIB, 4194304, 1840).work_pids, 1656,
+	ok_int(cgroup_limits_for(16384 * MIB, 4194304, 1840).work_pids, 1656,
 	       "nine tenths of the threads");
-	ok_int(cgroup_limits_for(256 * MIB, 1000, 5000).work_pids, 900,
+	ok_int(cgroup_limits_for(16384 * MIB, 1000, 5000).work_pids, 900,
 	       "or of the process numbers");
+	ok_int(cgroup_limits_for(256 * MIB, 4194304, 5000).work_pids, 1024,
+	       "or four thousand for each GiB");
 	ok_int(cgroup_limits_for(256 * MIB, 1, 1).work_pids, 1, "and never none");
 }
 

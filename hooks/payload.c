@@ -2,7 +2,6 @@
 #include "payload.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +51,7 @@ static int read_time(struct payload *p, struct err *e)
 	v = cJSON_IsNumber(t) ? t->valuedouble : -1;
 	if (!(v >= 0 && v < (double)TIME_MAX_S))
 		return invalid(e, "time is no time");
-	p->time_ns = (int64_t)v * 1000000000 + (int64_t)(fmod(v, 1) * 1e6) * 1000;
+	p->time_ns = (int64_t)v * 1000000000 + (int64_t)((v - (double)(int64_t)v) * 1e6) * 1000;
 	return 0;
 }
 

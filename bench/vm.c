@@ -99,7 +99,7 @@ static int64_t bare_boot(char **argv)
 	return until_output(q, "FLOOR", "/dev/null", NULL);
 }
 
-/* Lines "<stage> <ms> ms" that `asb run -v` writes to stderr. */
+/* Lines "asb: <stage> <ms> ms" that `asb run -v` writes to stderr. */
 static void read_stages(const char *path)
 {
 	char line[256], name[64];
@@ -109,7 +109,7 @@ static void read_stages(const char *path)
 	while (f && fgets(line, sizeof(line), f)) {
 		int i = 0;
 
-		if (sscanf(line, "stage %63s %lf ms", name, &ms) != 2)
+		if (sscanf(line, "asb: %63s %lf ms", name, &ms) != 2)
 			continue;
 		while (i < STAGES - 1 && stage_name[i][0] && strcmp(stage_name[i], name))
 			i++;

@@ -23,8 +23,9 @@
 /*
  * One loop: the TCP server, the private socket, the children. Nothing here waits for anything else.
  *
- * The end, on SIGTERM or SIGINT: new work is refused; requests that are being answered get LIMIT_DRAIN_NS; then every tree
- * is killed, and the answers that this causes get LIMIT_STOP_NS; then the loop ends.
+ * The end, on SIGTERM or SIGINT: new work is refused; requests that are being answered get
+ * LIMIT_DRAIN_NS; then every tree is killed, and the answers that this causes get LIMIT_STOP_NS;
+ * then the loop ends.
  */
 
 extern char **environ;
@@ -40,12 +41,14 @@ const struct httpd_route app_routes[] = {
 	{ "GET", "/v1/execs", HTTPD_BODY_NONE, 0, route_exec_list, 0 },
 	{ "GET", "/v1/execs/{}/output", HTTPD_BODY_NONE, 0, route_exec_output, 0 },
 	{ "POST", "/v1/execs/{}/stdin", HTTPD_BODY_STREAM, 0, route_exec_stdin, 0 },
-	{ "POST", "/v1/execs/{}/signal", HTTPD_BODY_BUFFER, LIMIT_SMALL_BODY, route_exec_signal, 0 },
+	{ "POST", "/v1/execs/{}/signal", HTTPD_BODY_BUFFER, LIMIT_SMALL_BODY, route_exec_signal,
+	  0 },
 	{ "GET", "/v1/info", HTTPD_BODY_NONE, 0, route_info, 0 },
 	{ NULL, NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
 };
 
-/* --- admission and the count of requests ------------------------------------------------------------------------------- */
+/* --- admission and the count of requests
+ * ------------------------------------------------------------------------------- */
 bool app_admits(struct httpd_req *r)
 {
 	const struct app *a = httpd_server_arg(r);
@@ -53,7 +56,8 @@ bool app_admits(struct httpd_req *r)
 	if (!a->closed && !a->stopping)
 		return true;
 	ignore_result(httpd_add_header(r, "Retry-After", "1")); /* a hint */
-	httpd_reply_error(r, 503, a->stopping ? "stopping" : "draining: the sandbox is being suspended");
+	httpd_reply_error(r, 503,
+			  a->stopping ? "stopping" : "draining: the sandbox is being suspended");
 	return false;
 }
 
@@ -91,7 +95,8 @@ int app_enter(struct httpd_req *r, void (*fn)(void *arg), void *arg)
 	return 0;
 }
 
-/* --- what the private socket asks for --------------------------------------------------------------------------------------- */
+/* --- what the private socket asks for
+ * --------------------------------------------------------------------------------------- */
 static void on_admit(void *arg, bool open)
 {
 	struct app *a = arg;
@@ -121,7 +126,7 @@ static const struct private_ops private_ops = {
 	.terminate = on_terminate,
 };
 
-/* --- the end ------------------------------------------------------------------------------------------------------------------ */
+/* --- the end --- */
 enum { STOP_DRAIN, STOP_KILL };
 
 #define STOP_POLL_NS (20 * 1000000LL)
@@ -134,11 +139,14 @@ static void stop_step(struct loop_timer *t)
 	if (a->stop_phase == STOP_DRAIN && (a->in_flight == 0 || waited >= LIMIT_DRAIN_NS)) {
 		a->stop_phase = STOP_KILL;
 		a->stop_since = loop_now();
+		waited = 0;
+	}
+	if (a->stop_phase == STOP_KILL) {
 		exec_kill_all();
-	} else if (a->stop_phase == STOP_KILL &&
-		   ((a->in_flight == 0 && exec_running() == 0) || waited >= LIMIT_STOP_NS)) {
-		loop_stop(&a->loop);
-		return;
+		if ((a->in_flight == 0 && exec_running() == 0) || waited >= LIMIT_STOP_NS) {
+			loop_stop(&a->loop);
+			return;
+		}
 	}
 	loop_arm(&a->loop, t, STOP_POLL_NS);
 }
@@ -159,14 +167,15 @@ static void on_signal(void *arg, const void *siginfo)
 	loop_arm(&a->loop, &a->stop_timer, 0);
 }
 
-/* --- start ---------------------------------------------------------------------------------------------------------------------- */
+/* --- start --- */
 static int take_signals(struct app *a)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigset_t set;
 
-	if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigemptyset(&set) < 0 || sigaddset(&set, SIGCHLD) < 0 ||
-	    sigaddset(&set, SIGTERM) < 0 || sigaddset(&set, SIGINT) < 0)
+	if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigemptyset(&set) < 0 ||
+	    sigaddset(&set, SIGCHLD) < 0 || sigaddset(&set, SIGTERM) < 0 ||
+	    sigaddset(&set, SIGINT) < 0)
 		return -errno;
 	return loop_signals(&a->loop, &set, on_signal, a);
 }
@@ -213,7 +222,8 @@ int app_start(struct app *a, struct err *e)
 	a->stop_timer.arg = a;
 	child_remember();
 	child_protect_self();
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no ptrace and no /proc/PID/mem: our memory holds the token */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0,
+		    0); /* no ptrace and no /proc/PID/mem: our memory holds the token */
 	r = envbase_build(&a->env, environ, a->passwd_path, NULL);
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "environment");

@@ -39,15 +39,15 @@ struct app {
 };
 
 int app_start(struct app *a, struct err *e) MUST_CHECK; /* 0, or a negative errno with a message */
-int app_run(struct app *a) MUST_CHECK;			  /* until SIGTERM or SIGINT */
+int app_run(struct app *a) MUST_CHECK;			/* until SIGTERM or SIGINT */
 void app_done(struct app *a);
 
 extern const struct httpd_route app_routes[];
 
 /* True when new work is admitted; else R has been answered with 503. */
 bool app_admits(struct httpd_req *r);
-/* R counts as in flight until it ends. Then FN (may be NULL) is called with ARG, as httpd_on_end would. 0 or -ENOMEM, in which
- * case R has been answered. */
+/* R counts as in flight until it ends. Then FN (may be NULL) is called with ARG, as httpd_on_end
+ * would. 0 or -ENOMEM, in which case R has been answered. */
 int app_enter(struct httpd_req *r, void (*fn)(void *arg), void *arg) MUST_CHECK;
 
 /* identity.c */

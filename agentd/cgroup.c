@@ -18,9 +18,10 @@
 #include "lib/str.h"
 
 /*
- * Groups are named x<pid of agentd>-<counter>. One that still holds processes when its exec is forgotten (a background
- * server) cannot be removed; nobody keeps a list of those: a sweep tries rmdir(2) on every group, which fails for those
- * in use, and comes back as long as more are there than execs hold.
+ * Groups are named x<pid of agentd>-<counter>. One that still holds processes when its exec is
+ * forgotten (a background server) cannot be removed; nobody keeps a list of those: a sweep tries
+ * rmdir(2) on every group, which fails for those in use, and comes back as long as more are there
+ * than execs hold.
  */
 
 #define CGROUP2_MAGIC 0x63677270 /* linux/magic.h; a tmpfs at the usual place means version 1 */
@@ -35,7 +36,7 @@ static struct loop_timer sweep_timer;
 
 static void sweep(struct loop_timer *t);
 
-/* --- set-up ------------------------------------------------------------------------------------------------------- */
+/* --- set-up --- */
 static int enter(int parent, const char *name)
 {
 	if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
@@ -78,7 +79,9 @@ static void set_limit(const char *file, uint64_t v)
 	if (!reads(work, file, "max\n"))
 		return;
 	(void)snprintf(s, sizeof(s), "%llu", (unsigned long long)v);
-	ignore_result(fd_write_str(work, file, s)); /* agentd runs without limits as well; cgroup_limited tells */
+	ignore_result(
+		fd_write_str(work, file,
+			     s)); /* agentd runs without limits as well; cgroup_limited tells */
 }
 
 static void set_limits(void)
@@ -97,7 +100,8 @@ static void set_limits(void)
 	set_limit("pids.max", pids / 10 * 9 + 1);
 	set_limit("memory.max", mem > 2 * reserve ? mem - reserve : mem / 2);
 	limited = faccessat(work, "pids.max", F_OK, 0) == 0 && !reads(work, "pids.max", "max\n") &&
-		  faccessat(work, "memory.max", F_OK, 0) == 0 && !reads(work, "memory.max", "max\n");
+		  faccessat(work, "memory.max", F_OK, 0) == 0 &&
+		  !reads(work, "memory.max", "max\n");
 }
 
 void cgroup_start(struct loop *l, const char *root)
@@ -146,7 +150,7 @@ bool cgroup_frozen(void)
 	return work >= 0 && reads(work, "cgroup.freeze", "1\n");
 }
 
-/* --- groups ------------------------------------------------------------------------------------------------------------- */
+/* --- groups --- */
 int cgroup_new(int *ret_fd)
 {
 	char name[48];
@@ -185,7 +189,8 @@ static void sweep(struct loop_timer *t)
 		return;
 	}
 	while ((ent = readdir(d)))
-		if (ent->d_name[0] == 'x' && unlinkat(work, ent->d_name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		if (ent->d_name[0] == 'x' && unlinkat(work, ent->d_name, AT_REMOVEDIR) < 0 &&
+		    errno != ENOENT)
 			left++;
 	(void)closedir(d);
 	if (left > in_use)
@@ -205,7 +210,8 @@ static void signal_listed(int dir, int sig)
 		if (end == s)
 			return;
 		if (pid > 1 && pid != getpid())
-			(void)kill((pid_t)pid, sig); /* listed a moment ago in a group that only its members leave */
+			(void)kill((pid_t)pid, sig); /* listed a moment ago in a group that only its
+							members leave */
 	}
 }
 

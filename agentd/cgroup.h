@@ -9,22 +9,25 @@
 #include "lib/loop.h"
 
 /*
- * A cgroup2 group for each exec, below asb/work of the hierarchy at ROOT (/sys/fs/cgroup). asb-init has made asb/work and its
- * limits; where it has not, this makes what it may and leaves limits that somebody set alone. Without cgroup2 (another file
- * system at ROOT, read-only, no permission) every call is harmless and cgroup_have is false.
+ * A cgroup2 group for each exec, below asb/work of the hierarchy at ROOT (/sys/fs/cgroup). asb-init
+ * has made asb/work and its limits; where it has not, this makes what it may and leaves limits that
+ * somebody set alone. Without cgroup2 (another file system at ROOT, read-only, no permission) every
+ * call is harmless and cgroup_have is false.
  */
 void cgroup_start(struct loop *l, const char *root);
 void cgroup_stop(void);
 bool cgroup_have(void);
 bool cgroup_limited(void); /* memory and pids of the workload have a limit */
 
-/* True while somebody has frozen the workload: what is started now would not run, and its starter would wait. */
+/* True while somebody has frozen the workload: what is started now would not run, and its starter
+ * would wait. */
 bool cgroup_frozen(void);
 
 /* Makes a group; the caller closes *RET_FD. 0 or negative errno (-ENODEV without cgroups). */
 int cgroup_new(int *ret_fd) MUST_CHECK;
 
-/* The caller is done with a group. It is removed now or, while something still runs in it, later. */
+/* The caller is done with a group. It is removed now or, while something still runs in it, later.
+ */
 void cgroup_release(int *fd);
 
 /* Sends SIG to every process of the group FD and below. Returns 0, or a negative errno. */

@@ -23,7 +23,8 @@ static bool own_oom_score_is_0(void)
 {
 	AUTO_BUF b = { .cap = 32 };
 
-	return fd_read_file(AT_FDCWD, "/proc/self/oom_score_adj", &b) < 0 || !b.p || !strcmp(b.p, "0\n");
+	return fd_read_file(AT_FDCWD, "/proc/self/oom_score_adj", &b) < 0 || !b.p ||
+	       !strcmp(b.p, "0\n");
 }
 
 void child_remember(void)
@@ -48,7 +49,8 @@ void child_protect_self(void)
 
 int child_setup(void *tree)
 {
-	/* where one of these is refused, the command runs all the same: they are comfort, not confinement */
+	/* where one of these is refused, the command runs all the same: they are comfort, not
+	 * confinement */
 	if (oom_changed) {
 		if (geteuid() != 0)
 			(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* else the file is root's */

@@ -18,10 +18,12 @@
 #define PASSWD_MAX   (256UL << 10)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* Settings of agentd and its starter, and what a shell that started it has left: no business of a command. */
+/* Settings of agentd and its starter, and what a shell that started it has left: no business of a
+ * command. */
 static bool is_ours(const char *var)
 {
-	static const char *const names[] = { "AGENTD_", "ASB_NOTIFY_FD=", "PWD=", "OLDPWD=", "SHLVL=", "_=" };
+	static const char *const names[] = { "AGENTD_", "ASB_NOTIFY_FD=", "PWD=",
+					     "OLDPWD=", "SHLVL=",	  "_=" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (str_starts(var, names[i]))
@@ -97,7 +99,8 @@ static int put_field(struct envbase *e, const char *name, const char *f, const c
 	return put(e, name, value);
 }
 
-/* HOME, USER, LOGNAME and SHELL of the first entry with our uid: without NSS, by the image's file alone. */
+/* HOME, USER, LOGNAME and SHELL of the first entry with our uid: without NSS, by the image's file
+ * alone. */
 static int put_passwd(struct envbase *e, const char *path)
 {
 	AUTO_BUF b = { .cap = PASSWD_MAX };
@@ -126,7 +129,8 @@ static int put_passwd(struct envbase *e, const char *path)
 	return r;
 }
 
-static int fill(struct envbase *e, char *const *environment, const char *passwd_path, const cJSON *identity)
+static int fill(struct envbase *e, char *const *environment, const char *passwd_path,
+		const cJSON *identity)
 {
 	const cJSON *v;
 	int r = put_passwd(e, passwd_path);
@@ -140,16 +144,15 @@ static int fill(struct envbase *e, char *const *environment, const char *passwd_
 	for (; r == 0 && *environment; environment++) {
 		char *s;
 
-		/* the kernel starts PID 1 with HOME=/ and TERM=linux, which no image has declared */
-		if (is_ours(*environment) || !strchr(*environment, '=') || !strcmp(*environment, "HOME=/") ||
-		    !strcmp(*environment, "TERM=linux"))
+		/* the kernel starts PID 1 with HOME=/ and TERM=linux, which no image has declared
+		 */
+		if (is_ours(*environment) || !strchr(*environment, '=') ||
+		    !strcmp(*environment, "HOME=/") || !strcmp(*environment, "TERM=linux"))
 			continue;
 		s = strdup(*environment);
 		r = s ? put_owned(e, s) : -ENOMEM;
 	}
-	cJSON_ArrayForEach(v, identity)
-		if (r == 0)
-			r = put(e, v->string, v->valuestring);
+	cJSON_ArrayForEach(v, identity) if (r == 0) r = put(e, v->string, v->valuestring);
 	return r;
 }
 
@@ -191,7 +194,8 @@ const char *envbase_home(char *const *vars)
 	const char *home = envbase_get(vars, "HOME");
 	struct stat st;
 
-	if (home && home[0] == '/' && access(home, X_OK) == 0 && stat(home, &st) == 0 && S_ISDIR(st.st_mode))
+	if (home && home[0] == '/' && access(home, X_OK) == 0 && stat(home, &st) == 0 &&
+	    S_ISDIR(st.st_mode))
 		return home;
 	return "/";
 }

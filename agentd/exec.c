@@ -20,14 +20,16 @@
 /*
  * States of a slot:
  *
- *   FREE -> RUNNING      exec_start: the program has been executed, else the slot stays FREE and nobody has seen it
- *   RUNNING -> LINGER    the leader has been reaped (SIGCHLD). What it left in the pipes is read (exec_out.c)
- *   LINGER -> EXITED     the output is complete or the linger over: exec_finish. The result is told now
- *   EXITED -> FREE       forgotten, and nothing is left of the tree or it may live on
- *   any -> DYING -> FREE forgotten with a tree to kill: the slot is kept until the tree is gone and the leader reaped
+ *   FREE -> RUNNING      exec_start: the program has been executed, else the slot stays FREE and
+ * nobody has seen it RUNNING -> LINGER    the leader has been reaped (SIGCHLD). What it left in the
+ * pipes is read (exec_out.c) LINGER -> EXITED     the output is complete or the linger over:
+ * exec_finish. The result is told now EXITED -> FREE       forgotten, and nothing is left of the
+ * tree or it may live on any -> DYING -> FREE forgotten with a tree to kill: the slot is kept until
+ * the tree is gone and the leader reaped
  *
- * A background child that holds a pipe after the end (`server &`) must neither delay the result nor die of SIGPIPE: the
- * read ends stay open and are emptied slowly until they end or the slot is needed.
+ * A background child that holds a pipe after the end (`server &`) must neither delay the result nor
+ * die of SIGPIPE: the read ends stay open and are emptied slowly until they end or the slot is
+ * needed.
  *
  * A full table first gives up the oldest ended command that nobody follows.
  */
@@ -76,13 +78,13 @@ static struct exec *take_slot(void)
 	return oldest && oldest->state == EXEC_FREE ? oldest : NULL;
 }
 
-/* --- start ------------------------------------------------------------------------------------------------------------- */
-/* Fires twice: at the time limit, and when the killed leader has still not ended, because the kernel holds it. Somebody who
- * waits for an answer is then given one. */
+/* --- start --- */
+/* Fires twice: at the time limit, and when the killed leader has still not ended, because the
+ * kernel holds it. Somebody who waits for an answer is then given one. */
 static void on_timeout(struct loop_timer *t)
 {
 	struct exec *e = t->arg;
-	void (*done)(struct exec *e, void *arg) = e->on_done;
+	void (*done)(struct exec * e, void *arg) = e->on_done;
 
 	if (e->state != EXEC_RUNNING)
 		return;
@@ -150,7 +152,8 @@ static int spawn(struct exec *e, const struct spec *s, enum proc_step *ret_step,
 	return proc_spawn(&p, &e->child, ret_step, err);
 }
 
-int exec_start(const struct spec *s, const char *id, struct exec **ret, enum proc_step *ret_step, struct err *err)
+int exec_start(const struct spec *s, const char *id, struct exec **ret, enum proc_step *ret_step,
+	       struct err *err)
 {
 	struct exec *e;
 	int r;
@@ -176,7 +179,7 @@ int exec_start(const struct spec *s, const char *id, struct exec **ret, enum pro
 	return 0;
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------------------ */
+/* --- the table --- */
 static bool visible(const struct exec *e)
 {
 	return e->id[0] && e->state != EXEC_FREE && e->state != EXEC_DYING;
@@ -216,8 +219,9 @@ unsigned exec_busy(void)
 	return n;
 }
 
-/* --- end --------------------------------------------------------------------------------------------------------------------- */
-/* A dying slot is free when nothing of it is left: the leader too must be reaped, or its number would be a stranger's. */
+/* --- end --- */
+/* A dying slot is free when nothing of it is left: the leader too must be reaped, or its number
+ * would be a stranger's. */
 static void on_tree_gone(void *arg)
 {
 	struct exec *e = arg;
@@ -232,7 +236,8 @@ bool exec_leader_ended(pid_t pid)
 	siginfo_t si;
 
 	for (size_t i = 0; i < LIMIT_EXECS && !e; i++)
-		if (table[i].state != EXEC_FREE && !table[i].leader_ended && table[i].child.pid == pid)
+		if (table[i].state != EXEC_FREE && !table[i].leader_ended &&
+		    table[i].child.pid == pid)
 			e = &table[i];
 	if (!e)
 		return false;
@@ -260,7 +265,7 @@ bool exec_leader_ended(pid_t pid)
 
 void exec_finish(struct exec *e)
 {
-	void (*done)(struct exec *e, void *arg) = e->on_done;
+	void (*done)(struct exec * e, void *arg) = e->on_done;
 
 	if (e->state != EXEC_LINGER)
 		return;
@@ -273,7 +278,7 @@ void exec_finish(struct exec *e)
 	exec_out_release(e);
 }
 
-/* --- signals ------------------------------------------------------------------------------------------------------------------ */
+/* --- signals --- */
 int exec_signal(struct exec *e, int sig, enum exec_to to)
 {
 	if (to == EXEC_TO_TREE)
@@ -295,6 +300,10 @@ void exec_kill(struct exec *e)
 
 void exec_signal_all(int sig)
 {
+	if (!cgroup_have()) {
+		tree_signal_all(sig);
+		return;
+	}
 	for (size_t i = 0; i < LIMIT_EXECS; i++)
 		if (table[i].state != EXEC_FREE)
 			ignore_result(tree_signal(&table[i].tree, sig)); /* gone is fine */
@@ -302,9 +311,7 @@ void exec_signal_all(int sig)
 
 void exec_kill_all(void)
 {
-	for (size_t i = 0; i < LIMIT_EXECS; i++)
-		if (table[i].state != EXEC_FREE)
-			exec_kill(&table[i]);
+	exec_signal_all(SIGKILL);
 }
 
 void exec_forget(struct exec *e, bool keep_tree)

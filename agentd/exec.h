@@ -16,7 +16,8 @@
 #include "tree.h"
 
 /*
- * The exec engine: a fixed table of commands. Whoever answers HTTP looks at its fields; only exec*.c change them.
+ * The exec engine: a fixed table of commands. Whoever answers HTTP looks at its fields; only
+ * exec*.c change them.
  */
 enum exec_state {
 	EXEC_FREE,
@@ -31,18 +32,18 @@ struct exec;
 struct exec_pipe { /* one output of a command */
 	struct loop_watch watch;
 	struct exec *e;
-	int fd; /* owned; -1 at its end */
+	int fd;		 /* owned; -1 at its end */
 	unsigned stream; /* PROTO_STREAM_STDOUT or _STDERR */
 	uint64_t bytes;
-	uint64_t since_end; /* bytes read since the leader's end */
-	bool drained;	    /* it was empty at a moment after the leader's end */
+	uint64_t since_end;	 /* bytes read since the leader's end */
+	bool drained;		 /* it was empty at a moment after the leader's end */
 	struct loop_timer spill; /* pause while what comes is thrown away */
 };
 
 /* Somebody who reads the log live. Embedded in the reader's object. */
 struct exec_follower {
-	struct exec *e; /* NULL when the exec has been forgotten */
-	uint64_t offset; /* the next byte it wants */
+	struct exec *e;			       /* NULL when the exec has been forgotten */
+	uint64_t offset;		       /* the next byte it wants */
 	void (*wake)(struct exec_follower *f); /* there may be something new */
 	struct exec_follower *next;
 };
@@ -50,12 +51,13 @@ struct exec_follower {
 /* Somebody who writes to stdin. */
 struct exec_feeder {
 	void (*writable)(struct exec_feeder *f); /* after exec_write took less than it was given */
-	void (*closed)(struct exec_feeder *f);	 /* superseded, or the command ended: gone from the exec */
+	void (*closed)(
+		struct exec_feeder *f); /* superseded, or the command ended: gone from the exec */
 };
 
 struct exec_input {
 	struct loop_watch watch;
-	int fd; /* owned; -1: none, or closed */
+	int fd;		  /* owned; -1: none, or closed */
 	bool wanted, eof; /* asked for; closed by its caller */
 	uint64_t offset;  /* bytes taken */
 	struct exec_feeder *feeder;
@@ -78,17 +80,18 @@ struct exec {
 
 	struct exec_pipe out[2];
 	struct exec_input in;
-	struct outlog log;	/* native */
-	bool capture;		/* compatible: into CAP instead of the log */
+	struct outlog log; /* native */
+	bool capture;	   /* compatible: into CAP instead of the log */
 	struct buf cap[2];
-	bool paused;		/* nobody fetches: the pipes are not read */
-	uint64_t anchor;	/* where the last follower stood when it left */
-	int64_t pace_until;	/* bytes that nobody has fetched are kept until then */
+	bool paused;	    /* nobody fetches: the pipes are not read */
+	uint64_t anchor;    /* where the last follower stood when it left */
+	int64_t pace_until; /* bytes that nobody has fetched are kept until then */
 	int64_t last_data;
 	struct exec_follower *followers;
 	struct loop_timer timeout, linger, pace;
 
-	/* Once, from the loop: when EXEC_EXITED is reached, or when a killed leader does not end (state is RUNNING then). */
+	/* Once, from the loop: when EXEC_EXITED is reached, or when a killed leader does not end
+	 * (state is RUNNING then). */
 	void (*on_done)(struct exec *e, void *arg);
 	void *done_arg;
 };
@@ -97,25 +100,27 @@ void exec_init(struct loop *l);
 void exec_stop(void); /* after the loop: releases everything */
 
 /*
- * Starts S. ID: NULL for a compatible one, whose output is captured. Blocks only until the program is executed. 0, or a
- * negative errno with a message and, where a step of the start failed, its number in *RET_STEP (else PROC_STEP_FORK).
+ * Starts S. ID: NULL for a compatible one, whose output is captured. Blocks only until the program
+ * is executed. 0, or a negative errno with a message and, where a step of the start failed, its
+ * number in *RET_STEP (else PROC_STEP_FORK).
  */
 int exec_start(const struct spec *s, const char *id, struct exec **ret, enum proc_step *ret_step,
 	       struct err *e) MUST_CHECK;
 
-struct exec *exec_find(const char *id);	   /* NULL when there is none */
+struct exec *exec_find(const char *id);	      /* NULL when there is none */
 struct exec *exec_next(const struct exec *e); /* every visible native one; NULL begins */
-unsigned exec_running(void);		   /* of both kinds */
-unsigned exec_busy(void);		   /* slots that are not free */
+unsigned exec_running(void);		      /* of both kinds */
+unsigned exec_busy(void);		      /* slots that are not free */
 
 enum exec_to { EXEC_TO_LEADER, EXEC_TO_GROUP, EXEC_TO_TREE };
 /* 0, or -ESRCH when it has ended. */
 int exec_signal(struct exec *e, int sig, enum exec_to to) MUST_CHECK;
 void exec_kill(struct exec *e); /* the whole tree; the result follows as usual */
 void exec_signal_all(int sig);	/* every tree that is left */
-void exec_kill_all(void);
+void exec_kill_all(void);	/* once; the caller comes back until nothing runs */
 
-/* Forgets E and its output; a tree that is left is killed, unless KEEP_TREE and the leader has ended. */
+/* Forgets E and its output; a tree that is left is killed, unless KEEP_TREE and the leader has
+ * ended. */
 void exec_forget(struct exec *e, bool keep_tree);
 
 /* A child has ended: true when it was a leader, which is then reaped here. */
@@ -133,7 +138,8 @@ void exec_wake_followers(struct exec *e);
 /* Moves a capture to TO; exec_capture_done frees it. */
 void exec_take_capture(struct exec *e, int i, struct buf *to);
 void exec_capture_done(struct buf *b);
-/* A compatible exec that is over and whose pipes have ended is forgotten here; do not touch E afterwards. */
+/* A compatible exec that is over and whose pipes have ended is forgotten here; do not touch E
+ * afterwards. */
 void exec_out_release(struct exec *e);
 void exec_finish(struct exec *e); /* exec.c: the output is complete */
 
@@ -143,7 +149,8 @@ void exec_in_start(struct exec *e);
 void exec_in_close(struct exec *e);
 void exec_feed(struct exec *e, struct exec_feeder *f); /* the one before it is told */
 void exec_unfeed(struct exec *e, struct exec_feeder *f);
-/* Bytes taken; 0 or fewer than N: wait for writable; -EPIPE when the command has closed its end or has ended. */
+/* Bytes taken; 0 or fewer than N: wait for writable; -EPIPE when the command has closed its end or
+ * has ended. */
 ssize_t exec_write(struct exec *e, const char *p, size_t n) MUST_CHECK;
 
 #endif

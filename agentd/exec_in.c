@@ -10,8 +10,9 @@
 #include "lib/fd.h"
 
 /*
- * Standard input of a command: /dev/null, or a pipe whose write end is here. It is watched only while somebody has bytes that
- * the pipe did not take. A command that never reads leaves its feeder waiting, and nobody else.
+ * Standard input of a command: /dev/null, or a pipe whose write end is here. It is watched only
+ * while somebody has bytes that the pipe did not take. A command that never reads leaves its feeder
+ * waiting, and nobody else.
  */
 
 static void on_writable(struct loop_watch *w, uint32_t events);

@@ -12,17 +12,19 @@
 /*
  * From the pipes of a command into its log (native) or its capture (compatible).
  *
- * Pace. The log is bounded, and two wishes collide: nothing that a live reader will fetch may be lost, and nobody may hold the
- * command for ever. A byte at or behind the anchor (the offset of the fastest follower, or of the last one when there is none)
- * has not been fetched by anybody. While the log is full of such bytes the pipes are not read and the command stands,
- * until pace_until: 10 s from its start or from the end of the last follower (time to attach, or to come back), 300 s from the
- * last progress of a follower. After that the oldest bytes go, readers get a gap, and the result says truncated. The
- * fastest follower sets the pace, so that a slow one holds up nobody else.
+ * Pace. The log is bounded, and two wishes collide: nothing that a live reader will fetch may be
+ * lost, and nobody may hold the command for ever. A byte at or behind the anchor (the offset of the
+ * fastest follower, or of the last one when there is none) has not been fetched by anybody. While
+ * the log is full of such bytes the pipes are not read and the command stands, until pace_until: 10
+ * s from its start or from the end of the last follower (time to attach, or to come back), 300 s
+ * from the last progress of a follower. After that the oldest bytes go, readers get a gap, and the
+ * result says truncated. The fastest follower sets the pace, so that a slow one holds up nobody
+ * else.
  *
- * Linger. After the leader's end: each pipe is read until it has been found empty once (or as much as it can hold has been
- * read), which is all that the leader itself wrote; then until both have ended, or nothing came for 100 ms, or 500 ms are
- * over. While the command stands for a slow reader this clock does not run out, because a pipe that is not read is not
- * drained.
+ * Linger. After the leader's end: each pipe is read until it has been found empty once (or as much
+ * as it can hold has been read), which is all that the leader itself wrote; then until both have
+ * ended, or nothing came for 100 ms, or 500 ms are over. While the command stands for a slow reader
+ * this clock does not run out, because a pipe that is not read is not drained.
  *
  * After that (EXITED) what background children write is thrown away, slowly.
  */
@@ -33,7 +35,7 @@ static size_t captured;		 /* bytes in the captures of all execs */
 static void on_readable(struct loop_watch *w, uint32_t events);
 static void linger_check(struct exec *e);
 
-/* --- start and end --------------------------------------------------------------------------------------------------- */
+/* --- start and end --- */
 static int open_pipe(struct exec_pipe *p, int *ret_child)
 {
 	int fd[2], r;
@@ -136,7 +138,7 @@ void exec_out_close(struct exec *e)
 	}
 }
 
-/* --- pace ---------------------------------------------------------------------------------------------------------------- */
+/* --- pace --- */
 static uint64_t anchor(const struct exec *e)
 {
 	uint64_t most = 0;
@@ -149,7 +151,8 @@ static uint64_t anchor(const struct exec *e)
 	return most;
 }
 
-/* How much may be read now. 0: the command must wait, and the pipes are not watched until it may go on. */
+/* How much may be read now. 0: the command must wait, and the pipes are not watched until it may go
+ * on. */
 static size_t may_read(struct exec *e)
 {
 	size_t room;
@@ -167,7 +170,8 @@ static size_t may_read(struct exec *e)
 		return room;
 	e->paused = true;
 	for (int i = 0; i < 2; i++)
-		loop_del(&e->out[i].watch); /* not only its events: EPOLLHUP would come all the same */
+		loop_del(&e->out[i].watch); /* not only its events: EPOLLHUP would come all the same
+					     */
 	loop_arm(e->loop, &e->pace, e->pace_until - now);
 	return 0;
 }
@@ -217,7 +221,7 @@ void exec_wake_followers(struct exec *e)
 		f->wake(f);
 }
 
-/* --- bytes ---------------------------------------------------------------------------------------------------------------- */
+/* --- bytes --- */
 static void capture(struct exec *e, int i, const char *p, size_t n)
 {
 	size_t left = LIMIT_CAPTURE_SUM - captured;
@@ -309,7 +313,7 @@ static void on_readable(struct loop_watch *w, uint32_t events)
 		exec_out_release(e);
 }
 
-/* --- linger ----------------------------------------------------------------------------------------------------------------- */
+/* --- linger --- */
 /* All that the leader itself wrote has been read from P. */
 static bool leaders_bytes_read(const struct exec_pipe *p)
 {
@@ -344,8 +348,8 @@ static void linger_check(struct exec *e)
 	loop_arm(e->loop, &e->linger, quiet < left ? quiet : left);
 }
 
-/* What the leader left is read here and now as far as the pace allows: for most commands that is all, and the answer goes out
- * without another turn of the loop. */
+/* What the leader left is read here and now as far as the pace allows: for most commands that is
+ * all, and the answer goes out without another turn of the loop. */
 void exec_out_leader_ended(struct exec *e)
 {
 	bool more = false;

@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-/* --- the token -------------------------------------------------------------------------------------------------------- */
+/* --- the token --- */
 int app_read_token(struct app *a, struct err *e)
 {
 	AUTO_BUF b = { .cap = TOKEN_MAX };
@@ -28,7 +28,8 @@ int app_read_token(struct app *a, struct err *e)
 	while (b.len && (b.p[b.len - 1] == '\n' || b.p[b.len - 1] == '\r'))
 		b.p[--b.len] = '\0';
 	if (b.len == 0 || strlen(b.p) != b.len)
-		return err_set(e, ERR_INVALID, EINVAL, "AGENTD_TOKEN_FILE %s holds no token", a->token_file);
+		return err_set(e, ERR_INVALID, EINVAL, "AGENTD_TOKEN_FILE %s holds no token",
+			       a->token_file);
 	a->token = buf_take(&b);
 	return a->token ? 0 : err_set(e, ERR_IO, ENOMEM, "token");
 }
@@ -59,7 +60,7 @@ bool app_authorized(struct httpd_req *r, const struct httpd_route *route)
 	return false;
 }
 
-/* --- the identity ------------------------------------------------------------------------------------------------------- */
+/* --- the identity --- */
 int app_identity(void *app, const struct private_identity *id, struct err *e)
 {
 	struct app *a = app;
@@ -90,7 +91,7 @@ int app_identity(void *app, const struct private_identity *id, struct err *e)
 	return 0;
 }
 
-/* --- the check program --------------------------------------------------------------------------------------------------- */
+/* --- the check program --- */
 static void on_checked(struct exec *e, void *arg)
 {
 	struct app *a = arg;

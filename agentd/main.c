@@ -13,9 +13,10 @@
 
 enum { EXIT_START = 1, EXIT_SETTINGS = 2 };
 
-static const char usage[] = "usage: agentd [--version | --help]\n"
-			    "The agent of a sandbox: runs commands and moves files for HTTP clients on AGENTD_PORT (8080).\n"
-			    "Settings are environment variables, see agentd(8).\n";
+static const char usage[] =
+	"usage: agentd [--version | --help]\n"
+	"The agent of a sandbox: runs commands and moves files for HTTP clients on AGENTD_PORT.\n"
+	"Settings are environment variables, see agentd(8).\n";
 
 static const char *setting(const char *name, const char *fallback)
 {

@@ -8,9 +8,10 @@
 #include "limits.h"
 
 /*
- * Two rings: the bytes, and the runs that say which stream they belong to. Both grow by doubling up to their caps. A
- * command that changes its stream with every byte fills the runs long before the bytes; then a whole run is dropped for a
- * new one, which is the same as having had fewer bytes of room.
+ * Two rings: the bytes, and the runs that say which stream they belong to. Both grow by doubling up
+ * to their caps. A command that changes its stream with every byte fills the runs long before the
+ * bytes; then a whole run is dropped for a new one, which is the same as having had fewer bytes of
+ * room.
  */
 
 #define FIRST_SIZE 4096
@@ -130,7 +131,8 @@ uint64_t outlog_add(struct outlog *l, unsigned stream, const char *p, size_t n)
 	if (held(l) + n > l->size)
 		grow_bytes(l, held(l) + n);
 	if (l->size == 0 || !continue_run(l, stream)) {
-		l->start = l->end = l->end + n; /* no memory at all: as if it had been dropped at once */
+		l->start = l->end =
+			l->end + n; /* no memory at all: as if it had been dropped at once */
 		l->run_count = 0;
 		return l->start - before;
 	}

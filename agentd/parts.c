@@ -8,10 +8,12 @@
 #include "lib/b64.h"
 #include "lib/httpd.h"
 
-/* Base64 goes out in whole groups of three bytes, so that nothing is carried from one call to the next; only the last group of
- * a part may be shorter. */
+/* Base64 goes out in whole groups of three bytes, so that nothing is carried from one call to the
+ * next; only the last group of a part may be shorter. */
 
-#define RAW_MAX 12288 /* of a file, in one go: a multiple of 3, and bounded so that others get their turn */
+#define RAW_MAX                                                                                   \
+	12288 /* of a file, in one go: a multiple of 3, and bounded so that others get their turn \
+	       */
 
 static void add(struct parts *b, struct part part)
 {

@@ -9,8 +9,9 @@
 #include "lib/compiler.h"
 
 /*
- * A body that is made while it is sent: pieces of text, and bytes that become base64, from memory or from a file. So that an
- * answer with 64 MiB in it needs no memory for its encoded form, and a big file none at all.
+ * A body that is made while it is sent: pieces of text, and bytes that become base64, from memory
+ * or from a file. So that an answer with 64 MiB in it needs no memory for its encoded form, and a
+ * big file none at all.
  */
 enum part_kind { PART_TEXT, PART_BASE64, PART_FILE };
 
@@ -35,7 +36,8 @@ void parts_file(struct parts *b, int fd, uint64_t n);
 
 int64_t parts_length(const struct parts *b);
 
-/* As httpd_reply_stream's pull, MAX at least 4. HTTPD_PULL_ABORT when a file has become shorter or cannot be read. */
+/* As httpd_reply_stream's pull, MAX at least 4. HTTPD_PULL_ABORT when a file has become shorter or
+ * cannot be read. */
 ssize_t parts_pull(struct parts *b, char *p, size_t max);
 
 #endif

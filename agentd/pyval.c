@@ -10,18 +10,19 @@
 #include "lib/str.h"
 
 /*
- * The shapes were read off FastAPI with pydantic 2: each error has type, loc, msg, input. A field's errors are reported in the
- * order of the model, all of them. Where the original depends on Python's own JSON parser (position and wording of a syntax
- * error) the shape is kept and the words are ours.
+ * The shapes were read off FastAPI with pydantic 2: each error has type, loc, msg, input. A field's
+ * errors are reported in the order of the model, all of them. Where the original depends on
+ * Python's own JSON parser (position and wording of a syntax error) the shape is kept and the words
+ * are ours.
  */
 
 #define MISSING "Field required"
 
-/* --- one error ---------------------------------------------------------------------------------------------------------- */
-/* LOC: KEY and SUB may be NULL; INDEX < 0 is none. Without memory the error is dropped, and the list may end up empty: the
- * status is 422 all the same. */
-static void report(cJSON *list, const char *type, const char *msg, const cJSON *input, const char *key,
-		   const char *sub, int index)
+/* --- one error --- */
+/* LOC: KEY and SUB may be NULL; INDEX < 0 is none. Without memory the error is dropped, and the
+ * list may end up empty: the status is 422 all the same. */
+static void report(cJSON *list, const char *type, const char *msg, const cJSON *input,
+		   const char *key, const char *sub, int index)
 {
 	cJSON *e = cJSON_CreateObject();
 	cJSON *loc = cJSON_CreateArray();
@@ -56,7 +57,7 @@ static void answer(struct httpd_req *r, cJSON *list)
 	httpd_reply_json(r, 422, j);
 }
 
-/* --- fields --------------------------------------------------------------------------------------------------------------- */
+/* --- fields --- */
 static void check_string(cJSON *list, const cJSON *v, const char *key, const char *sub, int index)
 {
 	if (!cJSON_IsString(v))
@@ -72,8 +73,7 @@ static void check_strings(cJSON *list, const cJSON *v, const char *key)
 		report(list, "list_type", "Input should be a valid list", v, key, NULL, -1);
 		return;
 	}
-	cJSON_ArrayForEach(m, v)
-		check_string(list, m, key, NULL, i++);
+	cJSON_ArrayForEach(m, v) check_string(list, m, key, NULL, i++);
 }
 
 static void check_map(cJSON *list, const cJSON *v, const char *key)
@@ -84,11 +84,11 @@ static void check_map(cJSON *list, const cJSON *v, const char *key)
 		report(list, "dict_type", "Input should be a valid dictionary", v, key, NULL, -1);
 		return;
 	}
-	cJSON_ArrayForEach(m, v)
-		check_string(list, m, key, m->string, -1);
+	cJSON_ArrayForEach(m, v) check_string(list, m, key, m->string, -1);
 }
 
-/* Python's float(): spaces around are fine, a hexadecimal form is not. Infinity is a number there; "nan" is useless as a time. */
+/* Python's float(): spaces around are fine, a hexadecimal form is not. Infinity is a number there;
+ * "nan" is useless as a time. */
 static bool is_number(const char *s)
 {
 	char *end;
@@ -106,11 +106,13 @@ static bool is_number(const char *s)
 
 static void check_number(cJSON *list, const cJSON *v, const char *key)
 {
-	if (cJSON_IsNumber(v) || cJSON_IsBool(v) || (cJSON_IsString(v) && is_number(v->valuestring)))
+	if (cJSON_IsNumber(v) || cJSON_IsBool(v) ||
+	    (cJSON_IsString(v) && is_number(v->valuestring)))
 		return;
 	if (cJSON_IsString(v))
-		report(list, "float_parsing", "Input should be a valid number, unable to parse string as a number", v,
-		       key, NULL, -1);
+		report(list, "float_parsing",
+		       "Input should be a valid number, unable to parse string as a number", v, key,
+		       NULL, -1);
 	else
 		report(list, "float_type", "Input should be a valid number", v, key, NULL, -1);
 }
@@ -146,8 +148,9 @@ static void check_field(cJSON *list, const cJSON *body, const struct py_field *f
 	}
 }
 
-/* --- the body --------------------------------------------------------------------------------------------------------------- */
-/* No Content-Type at all is taken for JSON, as FastAPI does; application/json and application/<anything>+json are. */
+/* --- the body --- */
+/* No Content-Type at all is taken for JSON, as FastAPI does; application/json and
+ * application/<anything>+json are. */
 static bool says_json(const char *type)
 {
 	size_t n = type ? strcspn(type, "; \t") : 0;
@@ -168,15 +171,18 @@ static void not_an_object(struct httpd_req *r, const cJSON *input)
 		report(list, "missing", MISSING, NULL, NULL, NULL, -1);
 	else
 		report(list, "model_attributes_type",
-		       "Input should be a valid dictionary or object to extract fields from", input, NULL, NULL, -1);
+		       "Input should be a valid dictionary or object to extract fields from", input,
+		       NULL, NULL, -1);
 	answer(r, list);
 }
 
-/* {"type":"json_invalid","loc":["body",<offset>],"msg":"JSON decode error","input":{},"ctx":{"error":…}} */
+/* {"type":"json_invalid","loc":["body",<offset>],"msg":"JSON decode
+ * error","input":{},"ctx":{"error":…}} */
 static void bad_json(struct httpd_req *r, const struct err *e)
 {
 	const char *at = strstr(e->msg, "offset ");
-	cJSON *list = cJSON_CreateArray(), *empty = cJSON_CreateObject(), *ctx = cJSON_CreateObject();
+	cJSON *list = cJSON_CreateArray(), *empty = cJSON_CreateObject(),
+	      *ctx = cJSON_CreateObject();
 	int offset = at ? (int)strtol(at + 7, NULL, 10) : 0;
 
 	report(list, "json_invalid", "JSON decode error", empty, NULL, NULL, offset);
@@ -237,7 +243,7 @@ cJSON *py_body(struct httpd_req *r, const struct py_field *fields)
 	return NULL;
 }
 
-/* --- OSError ------------------------------------------------------------------------------------------------------------------ */
+/* --- OSError --- */
 /* glibc's words where musl has others. */
 static const char *words(int errnum)
 {

@@ -9,8 +9,8 @@
 #include "lib/httpd.h"
 
 /*
- * What clients of the Python agent see when something is wrong: FastAPI's 422 with pydantic's list of errors, and the text of
- * an OSError. Only the compatible routes use it.
+ * What clients of the Python agent see when something is wrong: FastAPI's 422 with pydantic's list
+ * of errors, and the text of an OSError. Only the compatible routes use it.
  */
 enum py_type { PY_STRING, PY_STRING_OR_NULL, PY_STRINGS, PY_STRING_MAP_OR_NULL, PY_NUMBER_OR_NULL };
 
@@ -21,8 +21,8 @@ struct py_field {
 };
 
 /*
- * The body of R as an object whose FIELDS (terminated by a NULL name) have the right types; the caller frees it. NULL when R
- * has been answered.
+ * The body of R as an object whose FIELDS (terminated by a NULL name) have the right types; the
+ * caller frees it. NULL when R has been answered.
  */
 cJSON *py_body(struct httpd_req *r, const struct py_field *fields) MUST_CHECK;
 

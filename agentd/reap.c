@@ -7,9 +7,9 @@
 #include "limits.h"
 
 /*
- * SIGCHLD says that at least one child has ended. Each is looked at without being reaped (WNOWAIT): a leader's number must stay
- * taken until the engine has let go of it. A bounded number in one turn, so that a command that makes orphans as fast as
- * they are reaped does not own the loop.
+ * SIGCHLD says that at least one child has ended. Each is looked at without being reaped (WNOWAIT):
+ * a leader's number must stay taken until the engine has let go of it. A bounded number in one
+ * turn, so that a command that makes orphans as fast as they are reaped does not own the loop.
  */
 
 static struct loop_timer again;

@@ -14,15 +14,16 @@
 #include "pyval.h"
 
 /*
- * POST /v1/exec. The command runs to its end, or to its time limit, whoever still listens: a client that goes away cancels
- * nothing, as in the original. The answer is written around the captured bytes while it is sent (parts.c).
+ * POST /v1/exec. The command runs to its end, or to its time limit, whoever still listens: a client
+ * that goes away cancels nothing, as in the original. The answer is written around the captured
+ * bytes while it is sent (parts.c).
  *
  * The order of members is the original's first, then ours.
  */
 
 struct job {
-	struct httpd_req *r; /* NULL when the client has gone */
-	bool running;	     /* the exec will still call on_done */
+	struct httpd_req *r;	    /* NULL when the client has gone */
+	bool running;		    /* the exec will still call on_done */
 	char *head, *middle, *tail; /* owned: the text between the two outputs */
 	struct buf out[2];
 	struct parts body;
@@ -77,9 +78,11 @@ static int compose(struct job *j, const struct exec *e)
 
 	(void)snprintf(signal, sizeof(signal), sig ? "%d" : "null", sig);
 	j->head = text("{%s\"exit_code\":%d,\"stdout\":\"",
-		       e->timed_out ? "\"detail\":\"command timed out\"," : "", sig ? -sig : e->exit_code);
+		       e->timed_out ? "\"detail\":\"command timed out\"," : "",
+		       sig ? -sig : e->exit_code);
 	j->middle = text("\",\"stderr\":\"");
-	j->tail = text("\",\"encoding\":\"base64\",\"signal\":%s,\"timed_out\":%s,\"oom\":%s,\"truncated\":%s,"
+	j->tail = text("\",\"encoding\":\"base64\",\"signal\":%s,\"timed_out\":%s,"
+		       "\"oom\":%s,\"truncated\":%s,"
 		       "\"duration_ms\":%lld}",
 		       signal, e->timed_out ? "true" : "false", e->oom ? "true" : "false",
 		       e->truncated ? "true" : "false", (long long)((end - e->start_ns) / 1000000));
@@ -108,10 +111,12 @@ static void on_done(struct exec *e, void *arg)
 		httpd_reply_error(j->r, 500, "out of memory");
 		return;
 	}
-	httpd_reply_stream(j->r, e->timed_out ? 504 : 200, "application/json", parts_length(&j->body), on_pull, j);
+	httpd_reply_stream(j->r, e->timed_out ? 504 : 200, "application/json",
+			   parts_length(&j->body), on_pull, j);
 }
 
-/* --- what cannot be started --------------------------------------------------------------------------------------------- */
+/* --- what cannot be started
+ * --------------------------------------------------------------------------------------------- */
 static void refuse_cwd(struct httpd_req *r, int errnum, const char *cwd)
 {
 	switch (errnum) {
@@ -122,11 +127,13 @@ static void refuse_cwd(struct httpd_req *r, int errnum, const char *cwd)
 		httpd_reply_error(r, 400, "working directory is not a directory: %s", cwd);
 		break;
 	default:
-		httpd_reply_error(r, 400, "cannot enter working directory %s: %s", cwd, strerror(errnum));
+		httpd_reply_error(r, 400, "cannot enter working directory %s: %s", cwd,
+				  strerror(errnum));
 	}
 }
 
-static void refuse(struct httpd_req *r, const struct spec *s, enum proc_step step, const struct err *e)
+static void refuse(struct httpd_req *r, const struct spec *s, enum proc_step step,
+		   const struct err *e)
 {
 	if (step == PROC_STEP_CWD)
 		refuse_cwd(r, e->errnum, s->cwd);
@@ -165,9 +172,12 @@ static void start(struct httpd_req *r, struct spec *s)
 void route_compat_exec(struct httpd_req *r)
 {
 	static const struct py_field fields[] = {
-		{ "command", PY_STRING, true },	       { "args", PY_STRINGS, false },
-		{ "cwd", PY_STRING_OR_NULL, false },   { "env", PY_STRING_MAP_OR_NULL, false },
-		{ "timeout", PY_NUMBER_OR_NULL, false }, { "stdin", PY_STRING_OR_NULL, false },
+		{ "command", PY_STRING, true },
+		{ "args", PY_STRINGS, false },
+		{ "cwd", PY_STRING_OR_NULL, false },
+		{ "env", PY_STRING_MAP_OR_NULL, false },
+		{ "timeout", PY_NUMBER_OR_NULL, false },
+		{ "stdin", PY_STRING_OR_NULL, false },
 		{ NULL, PY_STRING, false },
 	};
 	const struct app *a = httpd_server_arg(r);

@@ -13,9 +13,10 @@
 #include "lib/str.h"
 #include "version.h"
 
-/* The native routes that answer at once: start, look, list, signal, forget; and what this agent is. */
+/* The native routes that answer at once: start, look, list, signal, forget; and what this agent is.
+ */
 
-/* --- helpers ---------------------------------------------------------------------------------------------------------- */
+/* --- helpers --- */
 static bool id_is_valid(const char *id)
 {
 	size_t n = strlen(id);
@@ -44,7 +45,8 @@ static bool add_end(cJSON *o, const struct exec *e)
 	} else if (!jsn_add_i64(o, "exit_code", e->exit_code)) {
 		return false;
 	}
-	return ended && e->signal ? jsn_add_i64(o, "signal", e->signal) : jsn_add_str(o, "signal", NULL);
+	return ended && e->signal ? jsn_add_i64(o, "signal", e->signal)
+				  : jsn_add_str(o, "signal", NULL);
 }
 
 /* NULL when memory runs out. */
@@ -55,9 +57,11 @@ static cJSON *describe(const struct exec *e)
 
 	if (o && jsn_add_str(o, "id", e->id) &&
 	    jsn_add_str(o, "state", e->state == EXEC_EXITED ? "exited" : "running") &&
-	    jsn_add_i64(o, "pid", e->child.pid) && add_end(o, e) && jsn_add_bool(o, "timed_out", e->timed_out) &&
-	    jsn_add_bool(o, "oom", e->oom) && jsn_add_bool(o, "truncated", e->truncated) &&
-	    jsn_add_u64(o, "stdout_bytes", e->out[0].bytes) && jsn_add_u64(o, "stderr_bytes", e->out[1].bytes) &&
+	    jsn_add_i64(o, "pid", e->child.pid) && add_end(o, e) &&
+	    jsn_add_bool(o, "timed_out", e->timed_out) && jsn_add_bool(o, "oom", e->oom) &&
+	    jsn_add_bool(o, "truncated", e->truncated) &&
+	    jsn_add_u64(o, "stdout_bytes", e->out[0].bytes) &&
+	    jsn_add_u64(o, "stderr_bytes", e->out[1].bytes) &&
 	    jsn_add_i64(o, "started_at", e->started_at_ms) &&
 	    jsn_add_i64(o, "duration_ms", (end - e->start_ns) / 1000000))
 		return o;
@@ -65,8 +69,9 @@ static cJSON *describe(const struct exec *e)
 	return NULL;
 }
 
-/* --- start --------------------------------------------------------------------------------------------------------------- */
-/* FNV-1a, twice with different starts: tells a repeated request from another one. Not a defence; the id is the caller's own. */
+/* --- start --- */
+/* FNV-1a, twice with different starts: tells a repeated request from another one. Not a defence;
+ * the id is the caller's own. */
 static void hash(const char *p, size_t n, uint64_t out[2])
 {
 	out[0] = 14695981039346656037ULL;
@@ -79,19 +84,21 @@ static void hash(const char *p, size_t n, uint64_t out[2])
 /* {"detail":…,"step":…,"errno":…}: 404 not found, 403 not executable, 400 working directory. */
 static void refuse(struct httpd_req *r, enum proc_step step, const struct err *e)
 {
-	static const char *const names[] = { "fork", "setup", "limits", "user", "cwd", "setup", "exec" };
+	static const char *const names[] = { "fork", "setup", "limits", "user",
+					     "cwd",  "setup", "exec" };
 	int status = step == PROC_STEP_CWD ? 400 : err_http_status(e->code);
 	cJSON *o = cJSON_CreateObject();
 
 	if (step == PROC_STEP_EXEC && e->errnum == E2BIG)
 		status = 400;
-	if (o && (!jsn_add_text(o, "detail", e->msg, strlen(e->msg)) || !jsn_add_str(o, "step", names[step]) ||
-		  !jsn_add_i64(o, "errno", e->errnum)))
+	if (o && (!jsn_add_text(o, "detail", e->msg, strlen(e->msg)) ||
+		  !jsn_add_str(o, "step", names[step]) || !jsn_add_i64(o, "errno", e->errnum)))
 		jsn_free(&o);
 	httpd_reply_json(r, status, o);
 }
 
-static void start(struct httpd_req *r, const char *id, const char *body, size_t n, const uint64_t request[2])
+static void start(struct httpd_req *r, const char *id, const char *body, size_t n,
+		  const uint64_t request[2])
 {
 	const struct app *a = httpd_server_arg(r);
 	struct spec s = SPEC_INIT;
@@ -131,7 +138,7 @@ void route_exec_put(struct httpd_req *r)
 		start(r, id, body, n, request);
 }
 
-/* --- look ------------------------------------------------------------------------------------------------------------------ */
+/* --- look --- */
 void route_exec_get(struct httpd_req *r)
 {
 	struct exec *e = named(r);
@@ -168,14 +175,16 @@ void route_info(struct httpd_req *r)
 	cJSON *o = cJSON_CreateObject();
 	struct utsname u;
 
-	if (o && (!jsn_add_str(o, "version", ASB_VERSION) || !jsn_add_str(o, "arch", machine(&u)) ||
-		  !jsn_add_str(o, "generation", a->generation[0] ? a->generation : NULL) ||
-		  !jsn_add_bool(o, "cgroups", cgroup_have()) ||
-		  !jsn_add_bool(o, "workload_limits", cgroup_limited()) ||
-		  !jsn_add_bool(o, "private_socket", a->priv != NULL) ||
-		  !jsn_add_bool(o, "draining", a->closed || a->stopping) ||
-		  !jsn_add_u64(o, "execs", exec_running()) || !jsn_add_u64(o, "slots", exec_busy()) ||
-		  !jsn_add_u64(o, "slots_max", LIMIT_EXECS) || !jsn_add_u64(o, "in_flight", a->in_flight)))
+	if (o &&
+	    (!jsn_add_str(o, "version", ASB_VERSION) || !jsn_add_str(o, "arch", machine(&u)) ||
+	     !jsn_add_str(o, "generation", a->generation[0] ? a->generation : NULL) ||
+	     !jsn_add_bool(o, "cgroups", cgroup_have()) ||
+	     !jsn_add_bool(o, "workload_limits", cgroup_limited()) ||
+	     !jsn_add_bool(o, "private_socket", a->priv != NULL) ||
+	     !jsn_add_bool(o, "draining", a->closed || a->stopping) ||
+	     !jsn_add_u64(o, "execs", exec_running()) || !jsn_add_u64(o, "slots", exec_busy()) ||
+	     !jsn_add_u64(o, "slots_max", LIMIT_EXECS) ||
+	     !jsn_add_u64(o, "in_flight", a->in_flight)))
 		jsn_free(&o);
 	httpd_reply_json(r, 200, o);
 }
@@ -187,17 +196,19 @@ void route_healthz(struct httpd_req *r)
 	httpd_reply(r, 200, "application/json", ok, sizeof(ok) - 1);
 }
 
-/* --- signal, forget -------------------------------------------------------------------------------------------------------- */
+/* --- signal, forget --- */
 static const struct {
 	const char *name;
 	int sig;
 } signals[] = {
-	{ "HUP", SIGHUP },   { "INT", SIGINT },	  { "QUIT", SIGQUIT },	 { "ILL", SIGILL },   { "TRAP", SIGTRAP },
-	{ "ABRT", SIGABRT }, { "BUS", SIGBUS },	  { "FPE", SIGFPE },	 { "KILL", SIGKILL }, { "USR1", SIGUSR1 },
-	{ "SEGV", SIGSEGV }, { "USR2", SIGUSR2 }, { "PIPE", SIGPIPE },	 { "ALRM", SIGALRM }, { "TERM", SIGTERM },
-	{ "CHLD", SIGCHLD }, { "CONT", SIGCONT }, { "STOP", SIGSTOP },	 { "TSTP", SIGTSTP }, { "TTIN", SIGTTIN },
-	{ "TTOU", SIGTTOU }, { "URG", SIGURG },	  { "XCPU", SIGXCPU },	 { "XFSZ", SIGXFSZ }, { "VTALRM", SIGVTALRM },
-	{ "PROF", SIGPROF }, { "WINCH", SIGWINCH }, { "IO", SIGIO },	 { "PWR", SIGPWR },   { "SYS", SIGSYS },
+	{ "HUP", SIGHUP },	 { "INT", SIGINT },   { "QUIT", SIGQUIT },   { "ILL", SIGILL },
+	{ "TRAP", SIGTRAP },	 { "ABRT", SIGABRT }, { "BUS", SIGBUS },     { "FPE", SIGFPE },
+	{ "KILL", SIGKILL },	 { "USR1", SIGUSR1 }, { "SEGV", SIGSEGV },   { "USR2", SIGUSR2 },
+	{ "PIPE", SIGPIPE },	 { "ALRM", SIGALRM }, { "TERM", SIGTERM },   { "CHLD", SIGCHLD },
+	{ "CONT", SIGCONT },	 { "STOP", SIGSTOP }, { "TSTP", SIGTSTP },   { "TTIN", SIGTTIN },
+	{ "TTOU", SIGTTOU },	 { "URG", SIGURG },   { "XCPU", SIGXCPU },   { "XFSZ", SIGXFSZ },
+	{ "VTALRM", SIGVTALRM }, { "PROF", SIGPROF }, { "WINCH", SIGWINCH }, { "IO", SIGIO },
+	{ "PWR", SIGPWR },	 { "SYS", SIGSYS },
 };
 
 /* A name with or without SIG, or a number; 0 when it is neither. */

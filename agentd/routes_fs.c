@@ -16,17 +16,20 @@
 #include "pyval.h"
 
 /*
- * POST /v1/fs/read and /v1/fs/write. Only regular files: opening a FIFO or a device could block, and reading one never ends.
- * Relative paths start where commands start. Symbolic links are followed.
+ * POST /v1/fs/read and /v1/fs/write. Only regular files: opening a FIFO or a device could block,
+ * and reading one never ends. Relative paths start where commands start. Symbolic links are
+ * followed.
  *
- * Reading: the answer's length is the size at the time of opening; the content is read and encoded while it is sent, a little
- * at a time. Files that say that they are empty (/proc) are read whole first, up to SMALL_MAX.
+ * Reading: the answer's length is the size at the time of opening; the content is read and encoded
+ * while it is sent, a little at a time. Files that say that they are empty (/proc) are read whole
+ * first, up to SMALL_MAX.
  *
- * Writing goes into the file that is there, as the original does: inode, mode, owner, hard links and the target of a
- * symbolic link stay what they are, which a rename would change. So that a full disk does not cost the old content, room
- * for the new one is reserved (fallocate(2)) before the first old byte is overwritten, and the file is cut to its new length
- * at the end, not at the beginning. A crash in the middle leaves a mixture: whoever wants atomic replacement writes beside and
- * renames.
+ * Writing goes into the file that is there, as the original does: inode, mode, owner, hard links
+ * and the target of a symbolic link stay what they are, which a rename would change. So that a full
+ * disk does not cost the old content, room for the new one is reserved (fallocate(2)) before the
+ * first old byte is overwritten, and the file is cut to its new length at the end, not at the
+ * beginning. A crash in the middle leaves a mixture: whoever wants atomic replacement writes beside
+ * and renames.
  */
 
 #define SMALL_MAX (1UL << 20)
@@ -95,7 +98,7 @@ static const char *given(const struct job *j)
 	return jsn_get(j->body, "path")->valuestring;
 }
 
-/* --- read ------------------------------------------------------------------------------------------------------------ */
+/* --- read --- */
 static ssize_t on_pull(void *arg, char *p, size_t max)
 {
 	struct job *j = arg;
@@ -134,8 +137,8 @@ static bool open_to_read(struct job *j, struct stat *st)
 	else if (!S_ISREG(st->st_mode))
 		httpd_reply_error(j->r, 400, not_regular, given(j));
 	else if ((uint64_t)st->st_size > PROTO_MAX_BODY)
-		httpd_reply_error(j->r, 413, "file too large: %s has %lld bytes, the limit is %lu", given(j),
-				  (long long)st->st_size, PROTO_MAX_BODY);
+		httpd_reply_error(j->r, 413, "file too large: %s has %lld bytes, the limit is %lu",
+				  given(j), (long long)st->st_size, PROTO_MAX_BODY);
 	else
 		return true;
 	return false;
@@ -160,7 +163,8 @@ static void read_file(struct job *j)
 
 void route_fs_read(struct httpd_req *r)
 {
-	static const struct py_field fields[] = { { "path", PY_STRING, true }, { NULL, PY_STRING, false } };
+	static const struct py_field fields[] = { { "path", PY_STRING, true },
+						  { NULL, PY_STRING, false } };
 	cJSON *body = py_body(r, fields);
 	struct job *j = body ? new_job(r, body) : NULL;
 
@@ -172,7 +176,7 @@ void route_fs_read(struct httpd_req *r)
 		read_file(j);
 }
 
-/* --- write ------------------------------------------------------------------------------------------------------------- */
+/* --- write --- */
 static void finish_write(struct job *j, int errnum)
 {
 	if (errnum == 0 && ftruncate(j->fd, (off_t)j->len) < 0)
@@ -234,7 +238,8 @@ static int make_parents(const char *path)
 	return r < 0 ? r : fd_mkdirs(dir.p, 0777); /* less the umask */
 }
 
-/* Opens the file that J names and makes sure that the content will fit. 0, or a positive errno; -1 when answered. */
+/* Opens the file that J names and makes sure that the content will fit. 0, or a positive errno; -1
+ * when answered. */
 static int open_to_write(struct job *j)
 {
 	struct stat st;

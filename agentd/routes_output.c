@@ -11,10 +11,11 @@
 #include "lib/str.h"
 
 /*
- * GET /v1/execs/{id}/output: the log of an exec as frames. A stream is a position in the log and at most one event that has
- * been made but not sent. What is sent is decided when the connection has room: a gap when the log has moved on, bytes, then
- * at the end of a finished command the exit event and the end of the answer. A stream whose exec is forgotten under it is cut,
- * without an exit event.
+ * GET /v1/execs/{id}/output: the log of an exec as frames. A stream is a position in the log and at
+ * most one event that has been made but not sent. What is sent is decided when the connection has
+ * room: a gap when the log has moved on, bytes, then at the end of a finished command the exit
+ * event and the end of the answer. A stream whose exec is forgotten under it is cut, without an
+ * exit event.
  */
 
 #define EVENT_MAX 256
@@ -66,10 +67,12 @@ static void exit_event(struct stream *s, const struct exec *e)
 	(void)snprintf(code, sizeof(code), e->signal ? "null" : "%d", e->exit_code);
 	(void)snprintf(sig, sizeof(sig), e->signal ? "%d" : "null", e->signal);
 	make_event(s,
-		   "{\"event\":\"exit\",\"exit_code\":%s,\"signal\":%s,\"timed_out\":%s,\"oom\":%s,\"truncated\":%s,"
+		   "{\"event\":\"exit\",\"exit_code\":%s,\"signal\":%s,\"timed_out\":%s,"
+		   "\"oom\":%s,\"truncated\":%s,"
 		   "\"duration_ms\":%lld,\"offset\":%llu}",
 		   code, sig, e->timed_out ? "true" : "false", e->oom ? "true" : "false",
-		   e->truncated ? "true" : "false", (long long)((e->end_ns - e->start_ns) / 1000000),
+		   e->truncated ? "true" : "false",
+		   (long long)((e->end_ns - e->start_ns) / 1000000),
 		   (unsigned long long)e->log.end);
 	s->ended = true;
 }
@@ -129,7 +132,8 @@ static size_t fill(struct stream *s, const struct exec *e, char *p, size_t max)
 
 		if (k == 0 && s->f.offset < e->log.start) {
 			make_event(s, "{\"event\":\"gap\",\"from\":%llu,\"to\":%llu}",
-				   (unsigned long long)s->f.offset, (unsigned long long)e->log.start);
+				   (unsigned long long)s->f.offset,
+				   (unsigned long long)e->log.start);
 			s->f.offset = e->log.start;
 			continue;
 		}
@@ -243,8 +247,8 @@ void route_exec_output(struct httpd_req *r)
 	else if (read_query(r, &offset, &follow) < 0)
 		httpd_reply_error(r, 400, "offset must be a number, and follow 0 or 1");
 	else if (offset > e->log.end)
-		httpd_reply_error(r, 416, "offset %llu is behind the end, which is %llu", (unsigned long long)offset,
-				  (unsigned long long)e->log.end);
+		httpd_reply_error(r, 416, "offset %llu is behind the end, which is %llu",
+				  (unsigned long long)offset, (unsigned long long)e->log.end);
 	else
 		begin(r, e, offset, follow);
 }

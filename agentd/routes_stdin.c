@@ -9,9 +9,10 @@
 #include "lib/str.h"
 
 /*
- * POST /v1/execs/{id}/stdin: the body goes to the command as fast as it reads. Input has offsets, so that a request that was cut
- * can be sent again: what was taken already is skipped. A newer request takes over from one that still waits (its client
- * has most likely gone without our noticing).
+ * POST /v1/execs/{id}/stdin: the body goes to the command as fast as it reads. Input has offsets,
+ * so that a request that was cut can be sent again: what was taken already is skipped. A newer
+ * request takes over from one that still waits (its client has most likely gone without our
+ * noticing).
  */
 
 struct feed {
@@ -128,11 +129,13 @@ static int read_query(struct httpd_req *r, const struct exec *e, uint64_t *ret_s
 	return 0;
 }
 
-/* A closed input still answers a repetition that gives its offset, whose bytes are then all skipped. */
+/* A closed input still answers a repetition that gives its offset, whose bytes are then all
+ * skipped. */
 static bool can_feed(struct httpd_req *r, const struct exec *e)
 {
 	if (!e->in.wanted)
-		httpd_reply_error(r, 409, "the command has no input: start it with \"stdin\": true");
+		httpd_reply_error(r, 409,
+				  "the command has no input: start it with \"stdin\": true");
 	else if (e->in.eof && !httpd_query(r, "offset"))
 		httpd_reply_error(r, 409, "the input is closed");
 	else if (e->leader_ended || (e->in.fd < 0 && !e->in.eof))
@@ -173,7 +176,8 @@ void route_exec_stdin(struct httpd_req *r)
 	if (ret == -EINVAL)
 		httpd_reply_error(r, 400, "offset must be a number, and eof 0 or 1");
 	else if (ret < 0)
-		httpd_reply_error(r, 409, "input is missing before this offset: %llu bytes were taken",
+		httpd_reply_error(r, 409,
+				  "input is missing before this offset: %llu bytes were taken",
 				  (unsigned long long)e->in.offset);
 	else
 		begin(r, e, skip, eof);

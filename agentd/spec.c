@@ -13,13 +13,14 @@
 #include "limits.h"
 
 /*
- * A request is taken as it is written or refused: members that are not known are errors in the native form, where a
- * misspelt "timeout_ms" would otherwise run for ever, and are ignored in the compatible form, as the original does.
+ * A request is taken as it is written or refused: members that are not known are errors in the
+ * native form, where a misspelt "timeout_ms" would otherwise run for ever, and are ignored in the
+ * compatible form, as the original does.
  */
 
-#define NS_PER_S	1000000000.0
-#define TIMEOUT_MS_MAX	(10ULL * 366 * 86400 * 1000)
-#define COMPAT_S_MAX	(10.0 * 366 * 86400)
+#define NS_PER_S       1000000000.0
+#define TIMEOUT_MS_MAX (10ULL * 366 * 86400 * 1000)
+#define COMPAT_S_MAX   (10.0 * 366 * 86400)
 
 void spec_done(struct spec *s)
 {
@@ -31,14 +32,13 @@ void spec_done(struct spec *s)
 	*s = (struct spec)SPEC_INIT;
 }
 
-/* --- argv ------------------------------------------------------------------------------------------------------------ */
+/* --- argv --- */
 static size_t count(const cJSON *list)
 {
 	const cJSON *m;
 	size_t n = 0;
 
-	cJSON_ArrayForEach(m, list)
-		n++;
+	cJSON_ArrayForEach(m, list) n++;
 	return n;
 }
 
@@ -55,8 +55,7 @@ static int make_argv(struct spec *s, char *first, const cJSON *rest, struct err 
 		return err_set(e, ERR_IO, ENOMEM, "command");
 	if (first)
 		s->argv[at++] = first;
-	cJSON_ArrayForEach(m, rest)
-		s->argv[at++] = m->valuestring;
+	cJSON_ArrayForEach(m, rest) s->argv[at++] = m->valuestring;
 	if (at == 0 || !s->argv[0][0])
 		return err_set(e, ERR_INVALID, 0, "the command is empty");
 	return 0;
@@ -75,15 +74,14 @@ static int make_shell(struct spec *s, char *script, struct err *e)
 	return 0;
 }
 
-/* --- environment ------------------------------------------------------------------------------------------------------ */
+/* --- environment --- */
 static bool given(const cJSON *env, const char *var)
 {
 	size_t n = strcspn(var, "=");
 	const cJSON *m;
 
-	cJSON_ArrayForEach(m, env)
-		if (strlen(m->string) == n && !memcmp(m->string, var, n))
-			return true;
+	cJSON_ArrayForEach(m, env) if (strlen(m->string) == n &&
+				       !memcmp(m->string, var, n)) return true;
 	return false;
 }
 
@@ -94,15 +92,18 @@ static int own_vars(struct spec *s, const cJSON *env, struct err *e)
 	const cJSON *m;
 	char *w;
 
-	cJSON_ArrayForEach(m, env) {
+	cJSON_ArrayForEach(m, env)
+	{
 		if (!m->string[0] || strchr(m->string, '='))
-			return err_set(e, ERR_INVALID, 0, "\"%.100s\" cannot be the name of a variable", m->string);
+			return err_set(e, ERR_INVALID, 0,
+				       "\"%.100s\" cannot be the name of a variable", m->string);
 		bytes += strlen(m->string) + strlen(m->valuestring) + 2;
 	}
 	w = s->env_own = malloc(bytes + 1);
 	if (!w)
 		return err_set(e, ERR_IO, ENOMEM, "environment");
-	cJSON_ArrayForEach(m, env) {
+	cJSON_ArrayForEach(m, env)
+	{
 		size_t n = strlen(m->string), k = strlen(m->valuestring);
 
 		memcpy(w, m->string, n);
@@ -146,7 +147,7 @@ static int make_env(struct spec *s, const cJSON *env, char *const *base, struct 
 	return 0;
 }
 
-/* --- working directory ---------------------------------------------------------------------------------------------------- */
+/* --- working directory --- */
 static int make_cwd(struct spec *s, const char *cwd, struct err *e)
 {
 	AUTO_BUF b = { .cap = 8192 };
@@ -165,19 +166,22 @@ static int make_cwd(struct spec *s, const char *cwd, struct err *e)
 	return s->cwd ? 0 : err_set(e, ERR_INVALID, ENAMETOOLONG, "working directory");
 }
 
-/* --- the native body ------------------------------------------------------------------------------------------------------- */
+/* --- the native body --- */
 static int check_members(const cJSON *root, struct err *e)
 {
-	static const char *const known[] = { "argv", "shell", "cwd", "env", "clear_env", "stdin", "timeout_ms" };
+	static const char *const known[] = { "argv",	  "shell", "cwd",	"env",
+					     "clear_env", "stdin", "timeout_ms" };
 	const cJSON *m;
 
-	cJSON_ArrayForEach(m, root) {
+	cJSON_ArrayForEach(m, root)
+	{
 		bool found = false;
 
 		for (size_t i = 0; i < ARRAY_LEN(known); i++)
 			found |= !strcmp(m->string, known[i]);
 		if (!found)
-			return err_set(e, ERR_INVALID, 0, "this agent does not know \"%.100s\"", m->string);
+			return err_set(e, ERR_INVALID, 0, "this agent does not know \"%.100s\"",
+				       m->string);
 	}
 	return 0;
 }
@@ -186,9 +190,8 @@ static int check_env_object(const cJSON *env, struct err *e)
 {
 	const cJSON *m;
 
-	cJSON_ArrayForEach(m, env)
-		if (!cJSON_IsString(m))
-			return err_set(e, ERR_INVALID, 0, "\"env.%.100s\" must be a string", m->string);
+	cJSON_ArrayForEach(m, env) if (!cJSON_IsString(m)) return err_set(
+		e, ERR_INVALID, 0, "\"env.%.100s\" must be a string", m->string);
 	return 0;
 }
 
@@ -240,7 +243,7 @@ int spec_native(struct spec *s, const char *p, size_t n, char *const *base, stru
 	return make_cwd(s, cwd, e);
 }
 
-/* --- the compatible body ------------------------------------------------------------------------------------------------------ */
+/* --- the compatible body --- */
 static int read_input(struct spec *s, struct err *e)
 {
 	cJSON *m = jsn_get(s->root, "stdin");

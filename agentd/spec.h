@@ -24,16 +24,21 @@ struct spec {
 	size_t input_len;
 };
 
-#define SPEC_INIT { NULL, NULL, NULL, NULL, NULL, false, false, false, 0, NULL, 0 }
+#define SPEC_INIT                                                             \
+	{                                                                     \
+		NULL, NULL, NULL, NULL, NULL, false, false, false, 0, NULL, 0 \
+	}
 
 /*
- * PUT /v1/execs/{id}: parses N bytes. BASE: environment to build upon. 0, or a negative errno with a message for status 400.
- * Call spec_done in both cases.
+ * PUT /v1/execs/{id}: parses N bytes. BASE: environment to build upon. 0, or a negative errno with
+ * a message for status 400. Call spec_done in both cases.
  */
-int spec_native(struct spec *s, const char *p, size_t n, char *const *base, struct err *e) MUST_CHECK;
+int spec_native(struct spec *s, const char *p, size_t n, char *const *base, struct err *e)
+	MUST_CHECK;
 
 /*
- * POST /v1/exec: ROOT (taken in every case) has passed validate_exec. 0, or a negative errno with a message for status 400.
+ * POST /v1/exec: ROOT (taken in every case) has passed validate_exec. 0, or a negative errno with a
+ * message for status 400.
  */
 int spec_compat(struct spec *s, cJSON *root, char *const *base, struct err *e) MUST_CHECK;
 

@@ -21,18 +21,23 @@
 /*
  * With cgroup2 a tree is a group, and cgroup.kill is atomic.
  *
- * Without, the members must be found in /proc. A session is left by setsid(2), and a parent by dying: an orphan's new parent
- * is agentd, the subreaper, so nothing there tells whose child it was. What every descendant does inherit, through fork(2) and
- * execve(2), is the timer slack (prctl(2), PR_SET_TIMERSLACK). Each exec gets its own, 50,001 ns and more
- * where the default is 50,000 ns: a difference that no program notices, and that /proc/PID/timerslack_ns shows. A process that
- * sets its own slack (few do) or runs under a real-time policy is still found by its parent, and by its session as long as the
- * leader's number is certain to be the leader's.
+ * Without, the members must be found in /proc. A session is left by setsid(2), and a parent by
+ * dying: an orphan's new parent is agentd, the subreaper, so nothing there tells whose child it
+ * was. What every descendant does inherit, through fork(2) and execve(2), is the timer slack
+ * (prctl(2), PR_SET_TIMERSLACK). Each exec gets its own, 50,001 ns and more where the default is
+ * 50,000 ns: a difference that no program notices, and that /proc/PID/timerslack_ns shows. A
+ * process that sets its own slack (few do) or runs under a real-time policy is still found by its
+ * parent, and by its session as long as the leader's number is certain to be the leader's.
  *
- * Marks come round again after 65,000 execs, so members must also not be older than the exec. Everything is sent to a pidfd
- * whose process has been looked at once more, never to a bare number.
+ * Marks come round again after 65,000 execs, so members must also not be older than the exec.
+ * Everything is sent to a pidfd whose process has been looked at once more, never to a bare number.
  *
- * A fork bomb can make children faster than one pass finds them. So a killing pass stops (SIGSTOP) what it finds
- * until two passes agree, and only then kills.
+ * An orphan is our child, and every other member has a parent that is one: so the mark is read for
+ * our children only. Where numbers have wrapped round and a parent comes behind its child, the next
+ * round finds the child, by then an orphan.
+ *
+ * A fork bomb can make children faster than one pass finds them. So when a first killing pass was
+ * not enough, the next ones stop (SIGSTOP) what they find until two agree, and only then kill.
  */
 
 #define SLACK_BASE  50000U
@@ -85,7 +90,7 @@ void tree_started(struct tree *t, pid_t leader)
 	t->leader = leader;
 }
 
-/* --- /proc ---------------------------------------------------------------------------------------------------------- */
+/* --- /proc --- */
 static int read_small(int proc, pid_t pid, const char *name, char *out, size_t size)
 {
 	char path[64];
@@ -103,7 +108,8 @@ static int read_small(int proc, pid_t pid, const char *name, char *out, size_t s
 	return 0;
 }
 
-/* proc(5), /proc/pid/stat: the name in parentheses may hold anything, so count from the last one. */
+/* proc(5), /proc/pid/stat: the name in parentheses may hold anything, so count from the last one.
+ */
 static int read_stat(int proc, pid_t pid, struct member *m)
 {
 	char s[1024], *p;
@@ -114,7 +120,8 @@ static int read_stat(int proc, pid_t pid, struct member *m)
 		return -ESRCH;
 	p = strrchr(s, ')');
 	if (!p || sscanf(p + 1,
-			 " %c %ld %*d %ld %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			 " %c %ld %*d %ld %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d"
+			 " %*d %llu",
 			 &m->state, &ppid, &sid, &start) != 4)
 		return -EPROTO;
 	m->pid = pid;
@@ -128,7 +135,8 @@ static bool has_tag(int proc, pid_t pid, uint32_t tag)
 {
 	char s[32];
 
-	return tag && read_small(proc, pid, "timerslack_ns", s, sizeof(s)) == 0 && strtoul(s, NULL, 10) == tag;
+	return tag && read_small(proc, pid, "timerslack_ns", s, sizeof(s)) == 0 &&
+	       strtoul(s, NULL, 10) == tag;
 }
 
 static bool known(const struct member *m, size_t n, pid_t pid)
@@ -137,6 +145,20 @@ static bool known(const struct member *m, size_t n, pid_t pid)
 		if (m[i].pid == pid)
 			return true;
 	return false;
+}
+
+/* T NULL: every descendant of ours. M[0, N) are the members found so far. */
+static bool is_member(const struct tree *t, int proc, const struct member *c,
+		      const struct member *m, size_t n)
+{
+	if (known(m, n, c->ppid))
+		return true;
+	if (!t)
+		return c->ppid == getpid();
+	if (c->start < t->born)
+		return false;
+	return (!t->leader_gone && c->sid == t->leader) ||
+	       (c->ppid == getpid() && has_tag(proc, c->pid, t->tag));
 }
 
 /* Fills M with the members that are alive; returns their number. */
@@ -150,14 +172,12 @@ static size_t scan(const struct tree *t, struct member *m)
 		return 0;
 	while (n < MEMBERS_MAX && (ent = readdir(d))) {
 		struct member *c = &m[n];
-		long pid = isdigit((unsigned char)ent->d_name[0]) ? strtol(ent->d_name, NULL, 10) : 0;
+		long pid =
+			isdigit((unsigned char)ent->d_name[0]) ? strtol(ent->d_name, NULL, 10) : 0;
 
 		if (pid <= 1 || pid == getpid() || read_stat(dirfd(d), (pid_t)pid, c) < 0)
 			continue;
-		if (c->state == 'Z' || c->state == 'X' || c->start < t->born)
-			continue;
-		if ((!t->leader_gone && c->sid == t->leader) || known(m, n, c->ppid) ||
-		    has_tag(dirfd(d), c->pid, t->tag))
+		if (c->state != 'Z' && c->state != 'X' && is_member(t, dirfd(d), c, m, n))
 			n++;
 	}
 	(void)closedir(d);
@@ -185,16 +205,15 @@ static size_t send_all(const struct tree *t, struct member *m, int sig)
 	return n;
 }
 
-static size_t walk_signal(const struct tree *t, int sig)
+/* How many were found. HARD: stop them all first. */
+static size_t walk_signal(const struct tree *t, int sig, bool hard)
 {
 	struct member *m = malloc(MEMBERS_MAX * sizeof(*m));
 	size_t n, before = 0;
 
-	if (!m) {
-		(void)kill(-t->leader, sig);
-		return 1;
-	}
-	for (int i = 0; sig == SIGKILL && i < STOP_PASSES; i++) {
+	if (!m)
+		return 1; /* as if something were left: a killer comes back */
+	for (int i = 0; hard && i < STOP_PASSES; i++) {
 		n = send_all(t, m, SIGSTOP);
 		if (n == before)
 			break;
@@ -205,7 +224,7 @@ static size_t walk_signal(const struct tree *t, int sig)
 	return n;
 }
 
-/* --- both ----------------------------------------------------------------------------------------------------------------- */
+/* --- both --- */
 int tree_signal(struct tree *t, int sig)
 {
 	if (t->leader == 0)
@@ -215,14 +234,20 @@ int tree_signal(struct tree *t, int sig)
 			return -ESRCH;
 		return cgroup_signal(t->cgroup_fd, sig);
 	}
-	return walk_signal(t, sig) ? 0 : -ESRCH;
+	return walk_signal(t, sig, sig == SIGKILL && t->rounds > 0) ? 0 : -ESRCH;
+}
+
+void tree_signal_all(int sig)
+{
+	(void)walk_signal(NULL, sig, sig == SIGKILL);
 }
 
 static void kill_round(struct loop_timer *timer)
 {
 	struct tree *t = timer->arg;
 
-	if (tree_signal(t, SIGKILL) == 0 && ++t->rounds < ROUNDS_MAX) {
+	t->rounds++;
+	if (tree_signal(t, SIGKILL) == 0 && t->rounds < ROUNDS_MAX) {
 		loop_arm(t->loop, &t->again, ROUND_NS);
 		return;
 	}

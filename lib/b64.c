@@ -69,7 +69,8 @@ int b64_decode(const char *p, size_t n, void *out, size_t *ret_len)
 			return -EINVAL;
 		if (c == '=') {
 			if (quad >= 2 && quad + ++pads >= 4) {
-				quad = 0; /* complete; what follows is ignored, but for bytes that are no ASCII */
+				quad = 0; /* complete; what follows is ignored, but for bytes that
+					     are no ASCII */
 				for (; i < n; i++)
 					if ((unsigned char)p[i] > 127)
 						return -EINVAL;

@@ -12,24 +12,28 @@
 #include "httpd_int.h"
 
 /*
- * libmicrohttpd inside our loop. It runs without threads on an epoll descriptor of its own, which is a watch of the loop.
- * MHD_run is called from three places only: that watch, the kick timer (after a resume, and whenever the library
- * says that it has work without an event), and never from inside a handler. Its own timeouts reach the loop through a
- * preparer.
+ * libmicrohttpd inside our loop. It runs without threads on an epoll descriptor of its own, which
+ * is a watch of the loop. MHD_run is called from three places only: that watch, the kick timer
+ * (after a resume, and whenever the library says that it has work without an event), and never from
+ * inside a handler. Its own timeouts reach the loop through a preparer.
  *
- * One httpd_req lives as long as its connection and serves one request after another. The library calls on_request
- *   1. when the head is in (head_seen is false): checks, routing, authentication, then STREAM handlers;
+ * One httpd_req lives as long as its connection and serves one request after another. The library
+ * calls on_request
+ *   1. when the head is in (head_seen is false): checks, routing, authentication, then STREAM
+ * handlers;
  *   2. with pieces of the body: collected, dropped, or given to the sink;
- *   3. without bytes, when the body is complete: BUFFER and NONE handlers, sink(N == 0), then the answer is queued, or
- *      the connection is suspended until somebody answers; after the resume it is called like that again.
- * The library takes an answer only in 1 and 3, and in 1 it closes the connection at once when a body was announced. One
- * that must go out before the body has been read (no token, a sink that has had enough, a body above its cap) is therefore
- * written to the socket by httpd_reply_early, the rest of the body is dropped for DRAIN_S seconds so that the client can
+ *   3. without bytes, when the body is complete: BUFFER and NONE handlers, sink(N == 0), then the
+ * answer is queued, or the connection is suspended until somebody answers; after the resume it is
+ * called like that again. The library takes an answer only in 1 and 3, and in 1 it closes the
+ * connection at once when a body was announced. One that must go out before the body has been read
+ * (no token, a sink that has had enough, a body above its cap) is therefore written to the socket
+ * by httpd_reply_early, the rest of the body is dropped for DRAIN_S seconds so that the client can
  * read the answer before it sees a reset, and the connection ends.
  *
- * Deadlines: the whole head of a request must arrive within idle_s of the connection's start or of the answer before
- * (a client that sends a byte now and then does not extend it). Bodies and answers have the library's timeout, idle_s
- * without any progress. A suspended connection has none: what it waits for has its own.
+ * Deadlines: the whole head of a request must arrive within idle_s of the connection's start or of
+ * the answer before (a client that sends a byte now and then does not extend it). Bodies and
+ * answers have the library's timeout, idle_s without any progress. A suspended connection has none:
+ * what it waits for has its own.
  */
 
 #define POOL_BYTES (32U << 10) /* of each connection: head, fields, and the buffer of a chunk */
@@ -64,7 +68,7 @@ static int on_prepare(void *arg)
 	return ms > 3600000 ? 3600000 : (int)ms;
 }
 
-/* --- suspension ------------------------------------------------------------------------------------------------ */
+/* --- suspension --- */
 static void on_hup(struct loop_watch *w, uint32_t events)
 {
 	struct httpd_req *r = w->arg;
@@ -74,7 +78,8 @@ static void on_hup(struct loop_watch *w, uint32_t events)
 		httpd_resume(r);
 		return;
 	}
-	/* Only the client's side is closed: it may still be reading. The next byte that we send tells. */
+	/* Only the client's side is closed: it may still be reading. The next byte that we send
+	 * tells. */
 	ignore_result(loop_set(w, 0));
 	if (r->x.on_hup)
 		r->x.on_hup(r->x.hup_arg);
@@ -88,7 +93,8 @@ void httpd_suspend(struct httpd_req *r)
 		return;
 	r->hup.fn = on_hup;
 	r->hup.arg = r;
-	ignore_result(loop_add(r->h->loop, &r->hup, r->fd, EPOLLRDHUP)); /* else noticed at the next byte */
+	ignore_result(loop_add(r->h->loop, &r->hup, r->fd,
+			       EPOLLRDHUP)); /* else noticed at the next byte */
 }
 
 void httpd_resume(struct httpd_req *r)
@@ -101,7 +107,8 @@ void httpd_resume(struct httpd_req *r)
 	loop_arm(r->h->loop, &r->h->kick, 0);
 }
 
-/* --- the three calls of a request ------------------------------------------------------------------------------------ */
+/* --- the three calls of a request
+ * ------------------------------------------------------------------------------------ */
 static void refuse(struct httpd_req *r, int status, const char *detail)
 {
 	if (httpd_add_header(r, "Connection", "close") < 0)
@@ -163,8 +170,10 @@ static enum MHD_Result on_head(struct httpd_req *r, const char *method, const ch
 	x->in_callback = false;
 	if (r->gone)
 		return MHD_NO;
-	if (x->reply == HTTPD_REPLY_READY && x->head_good && body_follows(r) && strcmp(method, "HEAD") != 0) {
-		httpd_reply_early(r); /* the library would close at once, and the client miss the answer */
+	if (x->reply == HTTPD_REPLY_READY && x->head_good && body_follows(r) &&
+	    strcmp(method, "HEAD") != 0) {
+		httpd_reply_early(
+			r); /* the library would close at once, and the client miss the answer */
 		return MHD_YES;
 	}
 	return httpd_has_reply(r) ? httpd_queue(r) : MHD_YES;
@@ -251,7 +260,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *con, const c
 	return *upload_size ? on_body(r, upload, upload_size) : on_complete(r);
 }
 
-/* --- the library's other calls -------------------------------------------------------------------------------------------- */
+/* --- the library's other calls
+ * -------------------------------------------------------------------------------------------- */
 static void on_deadline(struct loop_timer *t)
 {
 	struct httpd_req *r = t->arg;
@@ -362,21 +372,18 @@ static size_t no_unescape(void *cls, struct MHD_Connection *con, char *s)
 	return strlen(s);
 }
 
-/* --- start and stop ---------------------------------------------------------------------------------------------------------- */
+/* --- start and stop --- */
 static struct MHD_Daemon *start_library(struct httpd *h)
 {
-	return MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
-		MHD_OPTION_LISTEN_SOCKET, (MHD_socket)h->c.listen_fd,
-		MHD_OPTION_CONNECTION_LIMIT, h->c.max_conns,
-		MHD_OPTION_CONNECTION_TIMEOUT, h->c.idle_s,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-		MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
-		MHD_OPTION_UNESCAPE_CALLBACK, no_unescape, h,
-		MHD_OPTION_END);
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
+				h, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)h->c.listen_fd,
+				MHD_OPTION_CONNECTION_LIMIT, h->c.max_conns,
+				MHD_OPTION_CONNECTION_TIMEOUT, h->c.idle_s,
+				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
+				MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
+				on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+				MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
+				MHD_OPTION_UNESCAPE_CALLBACK, no_unescape, h, MHD_OPTION_END);
 }
 
 int httpd_start(struct loop *l, const struct httpd_config *c, struct httpd **ret)

@@ -11,13 +11,14 @@
 #include "loop.h"
 
 /*
- * HTTP/1.1 servers inside a loop: libmicrohttpd in its external-epoll form, the framing checks that it lacks
- * (docs/security-model.md), a route table, and answers that may come later. Everything that speaks HTTP to
- * others in this project goes through here.
+ * HTTP/1.1 servers inside a loop: libmicrohttpd in its external-epoll form, the framing checks that
+ * it lacks (docs/security-model.md), a route table, and answers that may come later. Everything
+ * that speaks HTTP to others in this project goes through here.
  */
 struct cJSON;
 struct httpd;	  /* a listening server */
-struct httpd_req; /* one request; valid until its on_end, or for plain replies until the reply call returns */
+struct httpd_req; /* one request; valid until its on_end, or for plain replies until the reply call
+		     returns */
 
 enum httpd_body {
 	HTTPD_BODY_NONE,   /* a body is read and dropped, up to 64 KiB */
@@ -26,8 +27,9 @@ enum httpd_body {
 };
 
 struct httpd_route {
-	const char *method;  /* "GET"; HEAD is answered by GET routes only where flags say so */
-	const char *pattern; /* "/v1/execs/{}/output": "{}" is one path segment, see httpd_segment */
+	const char *method; /* "GET"; HEAD is answered by GET routes only where flags say so */
+	const char
+		*pattern; /* "/v1/execs/{}/output": "{}" is one path segment, see httpd_segment */
 	enum httpd_body body;
 	size_t body_cap; /* bytes, for BUFFER and as a limit of STREAM (0 = none) */
 	void (*fn)(struct httpd_req *r);
@@ -40,37 +42,48 @@ enum httpd_route_flags {
 };
 
 struct httpd_config {
-	const char *name;		  /* for log lines */
-	int listen_fd;			  /* owned by the server from httpd_start on, also when it fails */
+	const char *name; /* for log lines */
+	int listen_fd;	  /* owned by the server from httpd_start on, also when it fails */
 	const struct httpd_route *routes; /* borrowed, terminated by method == NULL */
 	unsigned max_conns;		  /* above it connections wait in the listener's backlog */
 	unsigned idle_s;		  /* keep-alive and stalled-client limit, seconds */
-	/* Called when the headers are in, before any body byte is read. NULL or true: go on. False: it has replied. */
+	/* Called when the headers are in, before any body byte is read. NULL or true: go on. False:
+	 * it has replied. */
 	bool (*admit)(struct httpd_req *r, const struct httpd_route *route);
 	void *arg; /* httpd_server_arg */
 };
 
 int httpd_start(struct loop *l, const struct httpd_config *c, struct httpd **ret) MUST_CHECK;
-void httpd_stop(struct httpd *h); /* closes the listener and every connection; runs the on_end of each request */
+void httpd_stop(struct httpd *h); /* closes the listener and every connection; runs the on_end of
+				     each request */
 unsigned httpd_connections(const struct httpd *h);
 
-/* TCP listener on PORT of every IPv4 (and, when there, IPv6) address, CLOEXEC and non-blocking; PORT 0 picks one. */
+/* TCP listener on PORT of every IPv4 (and, when there, IPv6) address, CLOEXEC and non-blocking;
+ * PORT 0 picks one. */
 int httpd_listen_tcp(const char *addr, uint16_t port, int *ret_fd) MUST_CHECK;
-/* Unix stream listener at PATH (unlinked first) with MODE; a PATH that starts with '@' is abstract. */
+/* Unix stream listener at PATH (unlinked first) with MODE; a PATH that starts with '@' is abstract.
+ */
 int httpd_listen_unix(const char *path, mode_t mode, int *ret_fd) MUST_CHECK;
 
-/* --- what a handler reads ------------------------------------------------------------------------------- */
+/* --- what a handler reads
+ * ------------------------------------------------------------------------------- */
 void *httpd_server_arg(const struct httpd_req *r);
 const char *httpd_method(const struct httpd_req *r);
-const char *httpd_path(const struct httpd_req *r);			/* decoded once; no NUL inside */
-const char *httpd_segment(const struct httpd_req *r, unsigned i);	/* i-th "{}", decoded; NULL when absent */
-const char *httpd_query(const struct httpd_req *r, const char *name);	/* decoded; NULL when absent, "" when empty */
-const char *httpd_header(const struct httpd_req *r, const char *name);	/* case-insensitive; NULL when absent */
-const char *httpd_body_data(const struct httpd_req *r, size_t *ret_len); /* BUFFER routes; NUL-terminated */
-int64_t httpd_content_length(const struct httpd_req *r);		/* -1 when chunked or absent */
+const char *httpd_path(const struct httpd_req *r); /* decoded once; no NUL inside */
+const char *httpd_segment(const struct httpd_req *r,
+			  unsigned i); /* i-th "{}", decoded; NULL when absent */
+const char *httpd_query(const struct httpd_req *r,
+			const char *name); /* decoded; NULL when absent, "" when empty */
+const char *httpd_header(const struct httpd_req *r,
+			 const char *name); /* case-insensitive; NULL when absent */
+const char *httpd_body_data(const struct httpd_req *r,
+			    size_t *ret_len);		 /* BUFFER routes; NUL-terminated */
+int64_t httpd_content_length(const struct httpd_req *r); /* -1 when chunked or absent */
 
-/* --- plain answers, at once or later (a handler that returns without one has promised to answer) ------------- */
-void httpd_reply(struct httpd_req *r, int status, const char *content_type, const void *p, size_t n);
+/* --- plain answers, at once or later (a handler that returns without one has promised to answer)
+ * ------------- */
+void httpd_reply(struct httpd_req *r, int status, const char *content_type, const void *p,
+		 size_t n);
 /* Takes ownership of J (NULL stands for an allocation failure: 500). */
 void httpd_reply_json(struct httpd_req *r, int status, struct cJSON *j);
 /* {"detail": "<message>"} */
@@ -80,40 +93,47 @@ void httpd_reply_error(struct httpd_req *r, int status, const char *fmt, ...) PR
 int httpd_add_header(struct httpd_req *r, const char *name, const char *value) MUST_CHECK;
 
 /*
- * FN runs exactly once, when the answer has been sent, the client has gone, or the server stops; R is invalid
- * afterwards. For handlers that answer later or stream. A client that goes away while nothing is being sent to it
- * is noticed at the next byte sent.
+ * FN runs exactly once, when the answer has been sent, the client has gone, or the server stops; R
+ * is invalid afterwards. For handlers that answer later or stream. A client that goes away while
+ * nothing is being sent to it is noticed at the next byte sent.
  */
 void httpd_on_end(struct httpd_req *r, void (*fn)(void *arg), void *arg);
 
 /*
- * FN runs when the client has closed its sending side while a streamed answer waits for httpd_wake: it may have gone, or it
- * only reads from here on. Sending something tells. A connection that is broken altogether ends by itself.
+ * FN runs when the client has closed its sending side while a streamed answer waits for httpd_wake:
+ * it may have gone, or it only reads from here on. Sending something tells. A connection that is
+ * broken altogether ends by itself.
  */
 void httpd_on_hup(struct httpd_req *r, void (*fn)(void *arg), void *arg);
 
-/* For this request only: seconds without progress after which the connection is cut, instead of idle_s. */
+/* For this request only: seconds without progress after which the connection is cut, instead of
+ * idle_s. */
 void httpd_set_timeout(struct httpd_req *r, unsigned seconds);
 
-/* --- streamed answers ---------------------------------------------------------------------------------------- */
+/* --- streamed answers
+ * ---------------------------------------------------------------------------------------- */
 enum { HTTPD_PULL_LATER = 0, HTTPD_PULL_END = -1, HTTPD_PULL_ABORT = -2 };
 
 /*
- * Starts an answer whose bytes PULL gives: > 0 bytes written to P, HTTPD_PULL_LATER (then httpd_wake when there is
- * more), HTTPD_PULL_END, or HTTPD_PULL_ABORT (the connection is cut so that the client sees an incomplete answer).
- * LENGTH is the Content-Length, -1 for chunked.
+ * Starts an answer whose bytes PULL gives: > 0 bytes written to P, HTTPD_PULL_LATER (then
+ * httpd_wake when there is more), HTTPD_PULL_END, or HTTPD_PULL_ABORT (the connection is cut so
+ * that the client sees an incomplete answer). LENGTH is the Content-Length, -1 for chunked.
  */
 void httpd_reply_stream(struct httpd_req *r, int status, const char *content_type, int64_t length,
 			ssize_t (*pull)(void *arg, char *p, size_t max), void *arg);
-void httpd_wake(struct httpd_req *r); /* from outside PULL and SINK: asks again; harmless when not waiting */
+void httpd_wake(struct httpd_req
+			*r); /* from outside PULL and SINK: asks again; harmless when not waiting */
 
-/* --- streamed bodies ----------------------------------------------------------------------------------------- */
+/* --- streamed bodies
+ * ----------------------------------------------------------------------------------------- */
 /*
- * For STREAM routes, set by the handler before it returns. SINK takes up to N bytes and returns how many; fewer than N
- * means "no more now", and httpd_wake asks again. N == 0 means that the body is complete: the sink must answer
- * then or later. A sink may answer early; the rest of the body is then dropped and the connection closed. A body cut
- * short by the client never gives N == 0: only on_end tells.
+ * For STREAM routes, set by the handler before it returns. SINK takes up to N bytes and returns how
+ * many; fewer than N means "no more now", and httpd_wake asks again. N == 0 means that the body is
+ * complete: the sink must answer then or later. A sink may answer early; the rest of the body is
+ * then dropped and the connection closed. A body cut short by the client never gives N == 0: only
+ * on_end tells.
  */
-void httpd_set_sink(struct httpd_req *r, ssize_t (*sink)(void *arg, const char *p, size_t n), void *arg);
+void httpd_set_sink(struct httpd_req *r, ssize_t (*sink)(void *arg, const char *p, size_t n),
+		    void *arg);
 
 #endif

@@ -6,18 +6,19 @@
 #include "httpd_int.h"
 
 /*
- * The strictness that libmicrohttpd lacks, in one place, on what it hands us: the request line, the list of header fields,
- * the size of the head. A request that two servers on one path could read differently is refused with 400 and a
- * closed connection (RFC 9112 §2.2, §3, §5, §6.3, §11.2).
+ * The strictness that libmicrohttpd lacks, in one place, on what it hands us: the request line, the
+ * list of header fields, the size of the head. A request that two servers on one path could read
+ * differently is refused with 400 and a closed connection (RFC 9112 §2.2, §3, §5, §6.3, §11.2).
  *
- * The library cuts the head into C strings in place. So the pieces lie in one buffer in the order in which they were sent,
- * and a head without anything unusual has exactly as many bytes as its pieces, its separators and one CRLF for each line. A
- * bare LF, a folded line, a NUL, a doubled space, a field that was dropped: each makes the sum differ. This holds for the
- * pinned version of the library; tests/unit/test_httpd.c would tell. What cannot be seen from here is in the body:
- * a bare LF behind a chunk size (docs/security-model.md).
+ * The library cuts the head into C strings in place. So the pieces lie in one buffer in the order
+ * in which they were sent, and a head without anything unusual has exactly as many bytes as its
+ * pieces, its separators and one CRLF for each line. A bare LF, a folded line, a NUL, a doubled
+ * space, a field that was dropped: each makes the sum differ. This holds for the pinned version of
+ * the library; tests/unit/test_httpd.c would tell. What cannot be seen from here is in the body: a
+ * bare LF behind a chunk size (docs/security-model.md).
  */
 
-/* --- header fields ------------------------------------------------------------------------------------------------ */
+/* --- header fields --- */
 struct fields {
 	unsigned count, host, length, encoding;
 	size_t bytes; /* of all lines, with their CRLF */
@@ -50,8 +51,8 @@ static bool is_name(const char *p, size_t n, const char *name)
 	return n == strlen(name) && !strncasecmp(p, name, n);
 }
 
-static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *name, size_t name_len,
-				const char *value, size_t value_len)
+static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *name,
+				size_t name_len, const char *value, size_t value_len)
 {
 	struct fields *f = cls;
 
@@ -111,10 +112,10 @@ static const char *check_fields(struct httpd_req *r, bool http11, int *ret_statu
 	return NULL;
 }
 
-/* --- request line --------------------------------------------------------------------------------------------------- */
+/* --- request line --- */
 static bool known_method(const char *m)
 {
-	static const char *const known[] = { "GET",    "HEAD",	"POST",	   "PUT",   "DELETE",
+	static const char *const known[] = { "GET",   "HEAD",	 "POST",  "PUT",    "DELETE",
 					     "PATCH", "OPTIONS", "TRACE", "CONNECT" };
 
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -123,7 +124,8 @@ static bool known_method(const char *m)
 	return false;
 }
 
-/* The three pieces must follow each other at one byte's distance: else there was a second space, or a NUL. */
+/* The three pieces must follow each other at one byte's distance: else there was a second space, or
+ * a NUL. */
 static bool line_is_tight(const struct httpd_req *r, const char *version)
 {
 	const char *uri = r->x.raw_uri;
@@ -160,7 +162,7 @@ const char *httpd_check_head(struct httpd_req *r, const char *version, int *ret_
 	return check_fields(r, http11, ret_status);
 }
 
-/* --- target ---------------------------------------------------------------------------------------------------------- */
+/* --- target --- */
 static int hex(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -233,7 +235,8 @@ int httpd_target_parse(struct httpd_target *t, const char *target)
 	for (size_t i = 0; i < n; i++)
 		if (target[i] <= 0x20 || target[i] == 0x7f || target[i] == '#')
 			return -EINVAL; /* with a signed char, bytes above 127 as well */
-	/* three copies: the decoded path, the encoded one, whose pieces are decoded when they are matched, the query */
+	/* three copies: the decoded path, the encoded one, whose pieces are decoded when they are
+	 * matched, the query */
 	t->text = malloc(3 * (n + 1));
 	if (!t->text)
 		return -ENOMEM;
@@ -262,7 +265,8 @@ static bool segment_is(const char *p, size_t n, const char *s, size_t n2)
 	return n == n2 && !memcmp(p, s, n);
 }
 
-/* Does the encoded path fit? Compared segment by segment, so that an escaped '/' never separates. */
+/* Does the encoded path fit? Compared segment by segment, so that an escaped '/' never separates.
+ */
 static bool path_fits(const char *raw, const char *pattern)
 {
 	for (;;) {
@@ -307,14 +311,16 @@ const struct httpd_route *httpd_find_route(struct httpd_req *r)
 
 	buf_init(&allow, 256);
 	for (rt = r->h->c.routes; rt->method; rt++) {
-		bool head = !strcmp(r->x.method, "HEAD") && !strcmp(rt->method, "GET") && (rt->flags & HTTPD_HEAD);
+		bool head = !strcmp(r->x.method, "HEAD") && !strcmp(rt->method, "GET") &&
+			    (rt->flags & HTTPD_HEAD);
 
 		if (!path_fits(r->x.target.raw, rt->pattern))
 			continue;
 		if (!found && (head || !strcmp(rt->method, r->x.method)))
 			found = rt;
 		ignore_result(buf_addf(&allow, "%s%s%s", allow.len ? ", " : "", rt->method,
-				       rt->flags & HTTPD_HEAD ? ", HEAD" : "")); /* a header for the curious */
+				       rt->flags & HTTPD_HEAD ? ", HEAD"
+							      : "")); /* a header for the curious */
 	}
 	if (found && !httpd_target_match(&r->x.target, found->pattern))
 		found = NULL;

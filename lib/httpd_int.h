@@ -7,7 +7,8 @@
 #include "buf.h"
 #include "httpd.h"
 
-/* What the files of the server share: httpd.c (libmicrohttpd), httpd_head.c (checks, target), httpd_reply.c (answers). */
+/* What the files of the server share: httpd.c (libmicrohttpd), httpd_head.c (checks, target),
+ * httpd_reply.c (answers). */
 
 #define HTTPD_HEAD_MAX	  (16U << 10) /* bytes of target and header fields together */
 #define HTTPD_FIELDS_MAX  64
@@ -73,10 +74,11 @@ struct httpd_req {
 	struct httpd *h;
 	struct MHD_Connection *con;
 	struct httpd_req *next, *prev;
-	struct loop_timer deadline; /* for the next request head, or for the rest of an answered body */
-	struct loop_watch hup;	    /* while a streamed answer waits: has the client gone? */
-	int fd;			    /* borrowed from the library */
-	unsigned timeout_s;	    /* as set in the library */
+	struct loop_timer
+		deadline;      /* for the next request head, or for the rest of an answered body */
+	struct loop_watch hup; /* while a streamed answer waits: has the client gone? */
+	int fd;		       /* borrowed from the library */
+	unsigned timeout_s;    /* as set in the library */
 	bool suspended, gone;
 	struct httpd_exchange x;
 };
@@ -105,9 +107,9 @@ const struct httpd_route *httpd_find_route(struct httpd_req *r);
 
 /* httpd_reply.c */
 bool httpd_has_reply(const struct httpd_req *r);
-enum MHD_Result httpd_queue(struct httpd_req *r);  /* gives a ready answer to the library */
-void httpd_reply_early(struct httpd_req *r);	   /* sends a ready answer past the library */
-void httpd_reply_done(struct httpd_exchange *x);   /* frees what an answer owns */
+enum MHD_Result httpd_queue(struct httpd_req *r); /* gives a ready answer to the library */
+void httpd_reply_early(struct httpd_req *r);	  /* sends a ready answer past the library */
+void httpd_reply_done(struct httpd_exchange *x);  /* frees what an answer owns */
 
 /* httpd.c */
 void httpd_suspend(struct httpd_req *r);

@@ -10,9 +10,10 @@
 #include "httpd_int.h"
 #include "jsn.h"
 
-/* What handlers call: reading the request, and answering it. When the answer goes out is httpd.c's theory. */
+/* What handlers call: reading the request, and answering it. When the answer goes out is httpd.c's
+ * theory. */
 
-/* --- reading ------------------------------------------------------------------------------------------------------- */
+/* --- reading --- */
 void *httpd_server_arg(const struct httpd_req *r)
 {
 	return r->h->c.arg;
@@ -59,7 +60,8 @@ int64_t httpd_content_length(const struct httpd_req *r)
 
 	if (!s || !*s)
 		return -1;
-	for (; *s; s++) { /* the library has refused anything but digits, and what overflows 64 bits */
+	for (; *s;
+	     s++) { /* the library has refused anything but digits, and what overflows 64 bits */
 		if (*s < '0' || *s > '9')
 			return -1;
 		if (v > (INT64_MAX - 9) / 10)
@@ -81,7 +83,8 @@ void httpd_on_hup(struct httpd_req *r, void (*fn)(void *arg), void *arg)
 	r->x.hup_arg = arg;
 }
 
-void httpd_set_sink(struct httpd_req *r, ssize_t (*sink)(void *arg, const char *p, size_t n), void *arg)
+void httpd_set_sink(struct httpd_req *r, ssize_t (*sink)(void *arg, const char *p, size_t n),
+		    void *arg)
 {
 	r->x.sink = sink;
 	r->x.sink_arg = arg;
@@ -95,7 +98,7 @@ void httpd_set_timeout(struct httpd_req *r, unsigned seconds)
 	r->timeout_s = seconds;
 }
 
-/* --- answering ----------------------------------------------------------------------------------------------------- */
+/* --- answering --- */
 bool httpd_has_reply(const struct httpd_req *r)
 {
 	return r->x.reply != HTTPD_REPLY_NONE;
@@ -134,7 +137,8 @@ void httpd_reply_done(struct httpd_exchange *x)
 	x->data = NULL;
 }
 
-/* The answer is complete in R->x: sends it on its way when no handler is on the stack to do that afterwards. */
+/* The answer is complete in R->x: sends it on its way when no handler is on the stack to do that
+ * afterwards. */
 static void settle(struct httpd_req *r)
 {
 	struct httpd_exchange *x = &r->x;
@@ -234,7 +238,8 @@ void httpd_wake(struct httpd_req *r)
 	httpd_resume(r);
 }
 
-/* --- giving answers to the library ------------------------------------------------------------------------------------- */
+/* --- giving answers to the library
+ * ------------------------------------------------------------------------------------- */
 static ssize_t on_pull(void *cls, uint64_t pos, char *p, size_t max)
 {
 	struct httpd_req *r = cls;
@@ -256,7 +261,8 @@ static ssize_t on_pull(void *cls, uint64_t pos, char *p, size_t max)
 	return 0;
 }
 
-#define PULL_BLOCK 16384 /* only answers with a known length use it; chunks lie in the connection's pool */
+#define PULL_BLOCK \
+	16384 /* only answers with a known length use it; chunks lie in the connection's pool */
 
 static struct MHD_Response *make_response(struct httpd_req *r)
 {
@@ -266,17 +272,20 @@ static struct MHD_Response *make_response(struct httpd_req *r)
 	static char nothing[1];
 
 	if (stream)
-		m = MHD_create_response_from_callback(x->length < 0 ? MHD_SIZE_UNKNOWN : (uint64_t)x->length,
+		m = MHD_create_response_from_callback(x->length < 0 ? MHD_SIZE_UNKNOWN
+								    : (uint64_t)x->length,
 						      PULL_BLOCK, on_pull, r, NULL);
 	else
 		m = MHD_create_response_from_buffer(x->data_len, x->data ? x->data : nothing,
-						    x->data ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+						    x->data ? MHD_RESPMEM_MUST_FREE
+							    : MHD_RESPMEM_PERSISTENT);
 	if (!m)
 		return NULL;
 	if (!stream)
 		x->data = NULL; /* the library's now */
 	for (unsigned i = 0; i < x->nheaders; i++)
-		if (MHD_add_response_header(m, x->headers[i].name, x->headers[i].value) != MHD_YES) {
+		if (MHD_add_response_header(m, x->headers[i].name, x->headers[i].value) !=
+		    MHD_YES) {
 			MHD_destroy_response(m);
 			return NULL;
 		}
@@ -296,8 +305,9 @@ enum MHD_Result httpd_queue(struct httpd_req *r)
 	return ok;
 }
 
-/* Written in one piece: nothing else has been sent on this connection since the last answer, so that the socket's buffer
- * has room for these few hundred bytes; where it has not, the client only sees the end of the connection. */
+/* Written in one piece: nothing else has been sent on this connection since the last answer, so
+ * that the socket's buffer has room for these few hundred bytes; where it has not, the client only
+ * sees the end of the connection. */
 void httpd_reply_early(struct httpd_req *r)
 {
 	struct httpd_exchange *x = &r->x;
@@ -307,8 +317,8 @@ void httpd_reply_early(struct httpd_req *r)
 	buf_init(&b, 64U << 10);
 	if (x->reply == HTTPD_REPLY_STREAM) /* cannot be sent from here */
 		x->status = 500;
-	ok = buf_addf(&b, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Length: %zu\r\n", x->status,
-		      MHD_get_reason_phrase_for((unsigned)x->status), x->data_len);
+	ok = buf_addf(&b, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Length: %zu\r\n",
+		      x->status, MHD_get_reason_phrase_for((unsigned)x->status), x->data_len);
 	for (unsigned i = 0; ok == 0 && i < x->nheaders; i++)
 		if (strcasecmp(x->headers[i].name, "Connection"))
 			ok = buf_addf(&b, "%s: %s\r\n", x->headers[i].name, x->headers[i].value);

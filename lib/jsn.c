@@ -10,9 +10,9 @@
 #include "str.h"
 
 /*
- * cJSON parses. It is lenient where RFC 8259 is not and where a C string cannot follow, so the bytes are looked at before:
- * encoding, nesting (cJSON recurses), raw control bytes, and the escape of NUL. The look needs to know only where
- * strings begin and end.
+ * cJSON parses. It is lenient where RFC 8259 is not and where a C string cannot follow, so the
+ * bytes are looked at before: encoding, nesting (cJSON recurses), raw control bytes, and the escape
+ * of NUL. The look needs to know only where strings begin and end.
  */
 
 struct scan {
@@ -85,9 +85,7 @@ cJSON *jsn_get(const cJSON *o, const char *name)
 {
 	cJSON *m, *found = NULL;
 
-	cJSON_ArrayForEach(m, o)
-		if (m->string && !strcmp(m->string, name))
-			found = m;
+	cJSON_ArrayForEach(m, o) if (m->string && !strcmp(m->string, name)) found = m;
 	return found;
 }
 
@@ -116,7 +114,8 @@ int jsn_str(const cJSON *o, const char *name, const char **ret, struct err *e)
 	return 1;
 }
 
-int jsn_u64(const cJSON *o, const char *name, uint64_t min, uint64_t max, uint64_t *ret, struct err *e)
+int jsn_u64(const cJSON *o, const char *name, uint64_t min, uint64_t max, uint64_t *ret,
+	    struct err *e)
 {
 	const cJSON *m = find(o, name);
 	uint64_t v;
@@ -193,9 +192,8 @@ int jsn_str_array(const cJSON *o, const char *name, const cJSON **ret, struct er
 
 	if (r <= 0)
 		return r;
-	cJSON_ArrayForEach(m, a)
-		if (!cJSON_IsString(m))
-			return wrong(e, name, "an array of strings");
+	cJSON_ArrayForEach(m, a) if (!cJSON_IsString(m)) return wrong(e, name,
+								      "an array of strings");
 	*ret = a;
 	return 1;
 }
@@ -250,7 +248,8 @@ bool jsn_add_text(cJSON *o, const char *name, const char *p, size_t n)
 	AUTO_BUF b = { .cap = 3 * n + 1 };
 
 	for (size_t i = 0; i < n;) {
-		size_t len = p[i] ? sequence(p + i, n - i) : 0; /* a NUL cannot be in a C string either */
+		size_t len = p[i] ? sequence(p + i, n - i)
+				  : 0; /* a NUL cannot be in a C string either */
 		int r = len ? buf_add(&b, p + i, len) : buf_adds(&b, "\xef\xbf\xbd");
 
 		if (r < 0)

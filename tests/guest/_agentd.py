@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helpers of the agentd tests: a private agentd on a loopback port, plain requests, TAP."""
+import atexit
 import base64
 import http.client
 import json
@@ -75,6 +76,7 @@ class Agentd:
         os.close(wr)
         self.notified = os.read(rd, 10)
         os.close(rd)
+        atexit.register(self.stop)
 
     @property
     def pid(self):
@@ -117,8 +119,8 @@ class Agentd:
         s, b, _ = self.request(method, path, None if body is None else json.dumps(body), h, timeout)
         return s, json.loads(b) if b else None
 
-    def exec(self, command, args=(), timeout=60, **more):
-        s, b = self.json("POST", "/v1/exec", {"command": command, "args": list(args), **more}, timeout=timeout)
+    def exec(self, command, args=(), **more):
+        s, b = self.json("POST", "/v1/exec", {"command": command, "args": list(args), **more})
         if isinstance(b, dict):
             for name in ("stdout", "stderr"):
                 if name in b:
@@ -128,8 +130,8 @@ class Agentd:
     def sh(self, script, **more):
         return self.exec("sh", ["-c", script], **more)
 
-    def put(self, name, timeout=60, **spec):
-        return self.json("PUT", f"/v1/execs/{name}", spec, timeout=timeout)
+    def put(self, name, **spec):
+        return self.json("PUT", f"/v1/execs/{name}", spec)
 
     def stream(self, name, offset=0, follow=True, timeout=60):
         return Stream(self, name, offset, follow, timeout)

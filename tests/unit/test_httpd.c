@@ -150,14 +150,16 @@ static const struct httpd_route routes[] = {
 	{ NULL, NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
 };
 
-/* --- clients --------------------------------------------------------------------------------------------------------- */
+/* --- clients --- */
 static int dial(void)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port),
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_port = htons(port),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || connect(fd, (struct sockaddr *)&in, sizeof(in)) < 0 || fd_set_nonblock(fd, true) < 0)
+	if (fd < 0 || connect(fd, (struct sockaddr *)&in, sizeof(in)) < 0 ||
+	    fd_set_nonblock(fd, true) < 0)
 		abort();
 	return fd;
 }
@@ -191,7 +193,8 @@ static char reply[4 << 20];
 static size_t reply_len;
 static bool reply_eof;
 
-/* Reads until the answer holds WANT bytes of body or the end (deadline 5 s); returns the status, 0 when there is none. */
+/* Reads until the answer holds WANT bytes of body or the end (deadline 5 s); returns the status, 0
+ * when there is none. */
 static int receive(int fd, bool to_eof)
 {
 	int64_t end = loop_now() + 5000000000LL;
@@ -199,7 +202,8 @@ static int receive(int fd, bool to_eof)
 	reply_len = 0;
 	reply_eof = false;
 	while (loop_now() < end && !reply_eof) {
-		ssize_t k = recv(fd, reply + reply_len, sizeof(reply) - 1 - reply_len, MSG_DONTWAIT);
+		ssize_t k =
+			recv(fd, reply + reply_len, sizeof(reply) - 1 - reply_len, MSG_DONTWAIT);
 		const char *body, *cl;
 
 		if (k == 0 || (k < 0 && errno != EAGAIN))
@@ -239,9 +243,9 @@ static int ask(const char *req)
 	return ask_step(req, strlen(req), SIZE_MAX);
 }
 
-/* --- what must be refused ----------------------------------------------------------------------------------------------- */
-#define P "POST /hello HTTP/1.1\r\nHost: h\r\n"
-#define T "Transfer-Encoding: chunked\r\n\r\n"
+/* --- what must be refused --- */
+#define P    "POST /hello HTTP/1.1\r\nHost: h\r\n"
+#define T    "Transfer-Encoding: chunked\r\n\r\n"
 #define S(s) s, sizeof(s) - 1
 
 static const struct {
@@ -256,21 +260,25 @@ static const struct {
 	{ "bare LF everywhere", S("GET /hello HTTP/1.1\nHost: h\n\n"), 400, 0 },
 	{ "bare CR in value", S("GET /hello HTTP/1.1\r\nHost: h\r\nA: b\rc\r\n\r\n"), 400, 0 },
 	{ "NUL in value", S("GET /hello HTTP/1.1\r\nHost: h\r\nA: b\0c\r\n\r\n"), 400, 0 },
-	{ "control byte in value", S("GET /hello HTTP/1.1\r\nHost: h\r\nA: b\001c\r\n\r\n"), 400, 0 },
+	{ "control byte in value", S("GET /hello HTTP/1.1\r\nHost: h\r\nA: b\001c\r\n\r\n"), 400,
+	  0 },
 	{ "space before colon", S("GET /hello HTTP/1.1\r\nHost: h\r\nA : b\r\n\r\n"), 400, 0 },
 	{ "empty header name", S("GET /hello HTTP/1.1\r\nHost: h\r\n: b\r\n\r\n"), 400, 0 },
 	{ "obs-fold", S("GET /hello HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\n\r\n"), 400, 0 },
 	{ "bad char in name", S("GET /hello HTTP/1.1\r\nHost: h\r\nA(b: c\r\n\r\n"), 400, 0 },
 	{ "header without colon", S("GET /hello HTTP/1.1\r\nHost: h\r\nAbc\r\n\r\n"), 400, 0 },
-	{ "WS before first header", S("GET /hello HTTP/1.1\r\n Host: h\r\nHost: h\r\n\r\n"), 400, 0 },
+	{ "WS before first header", S("GET /hello HTTP/1.1\r\n Host: h\r\nHost: h\r\n\r\n"), 400,
+	  0 },
 	{ "dup CL differing", S(P "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc"), 400, 0 },
 	{ "dup CL same", S(P "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc"), 400, 0 },
 	{ "CL list", S(P "Content-Length: 3, 3\r\n\r\nabc"), 400, 0 },
 	{ "CL + TE", S(P "Content-Length: 3\r\n" T "3\r\nabc\r\n0\r\n\r\n"), 400, 0 },
 	{ "TE xchunked", S(P "Transfer-Encoding: xchunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"), 400, 0 },
-	{ "TE chunked, identity", S(P "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"), 400, 0 },
+	{ "TE chunked, identity", S(P "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"), 400,
+	  0 },
 	{ "TE twice", S(P "Transfer-Encoding: chunked\r\n" T "3\r\nabc\r\n0\r\n\r\n"), 400, 0 },
-	{ "TE in HTTP/1.0", S("POST /hello HTTP/1.0\r\nHost: h\r\n" T "3\r\nabc\r\n0\r\n\r\n"), 400, 0 },
+	{ "TE in HTTP/1.0", S("POST /hello HTTP/1.0\r\nHost: h\r\n" T "3\r\nabc\r\n0\r\n\r\n"), 400,
+	  0 },
 	{ "CL +3", S(P "Content-Length: +3\r\n\r\nabc"), 400, 0 },
 	{ "CL -1", S(P "Content-Length: -1\r\n\r\nabc"), 400, 0 },
 	{ "CL 0x3", S(P "Content-Length: 0x3\r\n\r\nabc"), 400, 0 },
@@ -310,9 +318,12 @@ static const struct {
 	{ "empty segment", S("GET /e//x HTTP/1.1\r\nHost: h\r\n\r\n"), 404, 0 },
 	{ "wrong method", S("DELETE /hello HTTP/1.1\r\nHost: h\r\n\r\n"), 405, 0 },
 	{ "HEAD where no flag says so", S("HEAD /later HTTP/1.1\r\nHost: h\r\n\r\n"), 405, 0 },
-	{ "body over the route's cap", S("POST /small HTTP/1.1\r\nHost: h\r\nContent-Length: 11\r\n\r\n01234567890"), 413, 0 },
-	{ "chunks over the route's cap", S("POST /small HTTP/1.1\r\nHost: h\r\n" T "b\r\n01234567890\r\n0\r\n\r\n"), 413, 0 },
-	{ "no token", S("POST /secret HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"), 401, 0 },
+	{ "body over the route's cap",
+	  S("POST /small HTTP/1.1\r\nHost: h\r\nContent-Length: 11\r\n\r\n01234567890"), 413, 0 },
+	{ "chunks over the route's cap",
+	  S("POST /small HTTP/1.1\r\nHost: h\r\n" T "b\r\n01234567890\r\n0\r\n\r\n"), 413, 0 },
+	{ "no token", S("POST /secret HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"), 401,
+	  0 },
 	{ "TLS hello", S("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n\n\n\n"), 0, 0 },
 };
 
@@ -321,10 +332,11 @@ static void test_hostile(size_t step)
 	for (size_t i = 0; i < ARRAY_LEN(hostile); i++) {
 		int s = ask_step(hostile[i].req, hostile[i].n, step);
 
-		ok(s == hostile[i].status || (hostile[i].lenient && s == hostile[i].lenient), "%s%s: %d%s",
-		   hostile[i].name, step == 1 ? ", byte by byte" : "", s,
+		ok(s == hostile[i].status || (hostile[i].lenient && s == hostile[i].lenient),
+		   "%s%s: %d%s", hostile[i].name, step == 1 ? ", byte by byte" : "", s,
 		   s == hostile[i].status ? "" : ", lenient");
-		if (s >= 400 && strstr(reply, "application/json") && strncmp(hostile[i].req, "HEAD", 4))
+		if (s >= 400 && strstr(reply, "application/json") &&
+		    strncmp(hostile[i].req, "HEAD", 4))
 			ok(!strncmp(body_of(), "{\"detail\":\"", 11), "  its body is a detail");
 	}
 	ok_int(ask("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n"), 200, "the server still answers");
@@ -353,14 +365,16 @@ static void test_head_limits(void)
 	ok(s == 414, "a target above 8 KiB: %d", s);
 }
 
-/* --- what must work --------------------------------------------------------------------------------------------------------- */
+/* --- what must work --- */
 static void test_target(void)
 {
-	ok_int(ask("GET /e/a%2fb%20c/x?a=1+2%2B&b HTTP/1.1\r\nHost: h\r\nX-TEST: v\r\n\r\n"), 200, "escapes");
+	ok_int(ask("GET /e/a%2fb%20c/x?a=1+2%2B&b HTTP/1.1\r\nHost: h\r\nX-TEST: v\r\n\r\n"), 200,
+	       "escapes");
 	ok_str(body_of(), "{\"seg\":\"a/b c\",\"a\":\"1 2+\",\"b\":\"\",\"h\":\"v\"}",
 	       "are decoded once, and an escaped slash stays inside its segment");
 	ok_int(ask("GET /e/%252f/x HTTP/1.1\r\nHost: h\r\n\r\n"), 200, "a double escape");
-	ok_str(body_of(), "{\"seg\":\"%2f\",\"a\":null,\"b\":null,\"h\":null}", "is decoded once only");
+	ok_str(body_of(), "{\"seg\":\"%2f\",\"a\":null,\"b\":null,\"h\":null}",
+	       "is decoded once only");
 	ok_int(ask("DELETE /hello HTTP/1.1\r\nHost: h\r\n\r\n"), 405, "405");
 	ok(strstr(reply, "Allow: GET, HEAD, POST\r\n") != NULL, "names what is allowed");
 	ok_str(body_of(), "{\"detail\":\"Method Not Allowed\"}", "in the original's words");
@@ -372,16 +386,20 @@ static void test_target(void)
 static void test_keep_alive(void)
 {
 	AUTO_FD fd = dial();
-	static const char two[] = "GET /hello HTTP/1.1\r\nHost: h\r\n\r\nGET /e/2/x HTTP/1.1\r\nHost: h\r\n\r\n";
+	static const char two[] =
+		"GET /hello HTTP/1.1\r\nHost: h\r\n\r\nGET /e/2/x HTTP/1.1\r\nHost: h\r\n\r\n";
 
 	for (int i = 0; i < 3; i++) {
-		feed(fd, P "Content-Length: 3\r\n\r\nabc", strlen(P "Content-Length: 3\r\n\r\nabc"), 7);
-		ok(receive(fd, false) == 200 && !strcmp(body_of(), "abc"), "request %d on one connection", i + 1);
+		feed(fd, P "Content-Length: 3\r\n\r\nabc", strlen(P "Content-Length: 3\r\n\r\nabc"),
+		     7);
+		ok(receive(fd, false) == 200 && !strcmp(body_of(), "abc"),
+		   "request %d on one connection", i + 1);
 	}
 	feed(fd, two, sizeof(two) - 1, SIZE_MAX);
 	spin(100);
 	(void)receive(fd, false);
-	ok(strstr(reply, "hello") && strstr(reply, "\"seg\":\"2\""), "two requests in one segment are answered in order");
+	ok(strstr(reply, "hello") && strstr(reply, "\"seg\":\"2\""),
+	   "two requests in one segment are answered in order");
 }
 
 static void test_later(void)
@@ -417,7 +435,8 @@ static void test_stream(void)
 	stream = (struct stream){ .left = 1000, .abort = true };
 	feed(fd, S("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"), SIZE_MAX);
 	(void)receive(fd, true);
-	ok(reply_eof && reply_len > 1000 && !strstr(reply + reply_len - 5, "0\r\n\r\n"), "an aborted stream has no end mark");
+	ok(reply_eof && reply_len > 1000 && !strstr(reply + reply_len - 5, "0\r\n\r\n"),
+	   "an aborted stream has no end mark");
 }
 
 static void test_stream_client_gone(void)
@@ -428,7 +447,8 @@ static void test_stream_client_gone(void)
 	stream = (struct stream){ .wait = true };
 	feed(fd, S("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"), SIZE_MAX);
 	spin(50);
-	ok(recv(fd, reply, sizeof(reply), MSG_DONTWAIT) > 0, "the head of a stream is sent before its first byte");
+	ok(recv(fd, reply, sizeof(reply), MSG_DONTWAIT) > 0,
+	   "the head of a stream is sent before its first byte");
 	(void)close(fd);
 	spin(50);
 	ok_int(hups, 1, "a client that goes is told to a waiting stream");
@@ -447,7 +467,9 @@ static void test_stream_client_gone(void)
 static void test_sink(void)
 {
 	static char req[300000];
-	size_t n = (size_t)snprintf(req, sizeof(req), "POST /sink HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\n");
+	size_t n = (size_t)
+		snprintf(req, sizeof(req),
+			 "POST /sink HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\n");
 	AUTO_FD fd = dial();
 
 	ended = 0;
@@ -511,18 +533,22 @@ static void test_slow_head(void)
 		if (k < 0 && errno != EAGAIN)
 			k = 0;
 	}
-	ok(k == 0 && loop_now() - start < 8000000000LL, "a head that trickles in is cut at the idle limit");
+	ok(k == 0 && loop_now() - start < 8000000000LL,
+	   "a head that trickles in is cut at the idle limit");
 }
 
 int main(void)
 {
-	struct httpd_config c = { .name = "test", .routes = routes, .max_conns = 64, .idle_s = 3, .admit = admit };
+	struct httpd_config c = {
+		.name = "test", .routes = routes, .max_conns = 64, .idle_s = 3, .admit = admit
+	};
 	struct sockaddr_in in;
 	socklen_t len = sizeof(in);
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (loop_init(&loop) < 0 || httpd_listen_tcp("127.0.0.1", 0, &c.listen_fd) < 0 ||
-	    getsockname(c.listen_fd, (struct sockaddr *)&in, &len) < 0 || httpd_start(&loop, &c, &server) < 0)
+	    getsockname(c.listen_fd, (struct sockaddr *)&in, &len) < 0 ||
+	    httpd_start(&loop, &c, &server) < 0)
 		return 1;
 	port = ntohs(in.sin_port);
 	test_hostile(SIZE_MAX);
@@ -536,7 +562,8 @@ int main(void)
 	test_sink();
 	test_sink_idle_client();
 	test_slow_head();
-	ok_int(ask("POST /secret HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer t\r\nContent-Length: 3\r\n\r\nabc"), 200, "a token");
+	ok_int(ask("POST /secret HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer t\r\nContent-Length: 3\r\n\r\nabc"),
+	       200, "a token");
 	spin(50);
 	test_stop();
 	loop_done(&loop);

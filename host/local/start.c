@@ -157,9 +157,10 @@ static int wait_ready(struct backend_owner *o, const struct progress *p, int64_t
 			return err_set(e, ERR_UNAVAILABLE, EINTR, "starting the sandbox");
 		if (r == -ETIMEDOUT)
 			return err_set(e, ERR_TIMEOUT, ETIMEDOUT, "the sandbox's supervisor");
-		if (r < 0)
-			return err_set(e, ERR_UNAVAILABLE, ENOTCONN,
-				       "the sandbox's supervisor was killed");
+		if (r < 0) {
+			(void)err_set(e, ERR_UNAVAILABLE, 0, "the sandbox's supervisor was killed");
+			return -ENOTCONN;
+		}
 		r = take_line(b.p ? b.p : "", b.len, p, e);
 	}
 	return r < 0 ? r : 0;

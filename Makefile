@@ -12,6 +12,8 @@ MAKEFLAGS += --no-builtin-rules
 include config.mk
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
+# All cores where a target starts a second make, unless the caller has said how many.
+JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 say = @printf '  %-8s %s\n' $(1) $(2)
 
 # --- modules ---------------------------------------------------------------------------------
@@ -71,12 +73,12 @@ setup:
 # The two commands of the README. Each is a sequence: the second make sees what the first installed.
 run:
 	$(Q)scripts/setup run
-	$(Q)+$(MAKE) --no-print-directory all share
+	$(Q)+$(MAKE) $(JOBS) --no-print-directory all share
 	build/bin/asb run -- python3 -c 'print("Hello from a microVM!")'
 
 check:
 	$(Q)scripts/setup run check
-	$(Q)+$(MAKE) --no-print-directory check-build
+	$(Q)+$(MAKE) $(JOBS) --no-print-directory check-build
 	$(Q)tests/run $(T)
 
 .PHONY: check-build
@@ -108,7 +110,7 @@ build/version.h: FORCE
 	$(Q)scripts/version $@
 
 define arch_rules
-build/$(1)/obj/%.o: %.c Makefile config.mk build/deps.stamp | build/version.h
+build/$(1)/obj/%.o: %.c config.mk build/deps.stamp | build/version.h
 	@mkdir -p $$(@D)
 	$$(call say,CC,'$$< ($(1))')
 	$$(Q)build/deps/bin/$(1)-musl-cc $$(CFLAGS_MUSL) $$(HARDEN_$(1)) -isystem build/deps/$(1)/include \
@@ -156,16 +158,17 @@ share: build/guest.cpio build/kernel-$(KERNEL).stamp build/base.stamp build/uppe
 
 # --- tests -----------------------------------------------------------------------------------
 # tests/unit/test_x.c becomes build/asan/tests/unit/test_x, linked with all of lib/ and with what a line
-# of its own names:   /* LINK: agentd/exec.c host/state/*.c */   (libraries come along by themselves)
+# of its own names:   /* LINK: agentd/exec.c host/state/state.c */   (libraries come along by themselves)
 UNIT  := $(wildcard tests/unit/test_*.c)
 FUZZ  := $(wildcard fuzz/*.c)
-links := $(if $(UNIT)$(FUZZ),$(shell grep -H 'LINK:' $(UNIT) $(FUZZ) /dev/null | \
-	sed -e 's/:.*LINK:/ /' -e 's,\*/ *$$,,' | tr -s ' ' ',' | sed 's/,$$//'))
+links := $(if $(UNIT)$(FUZZ),$(shell awk '/LINK:/ { on = 1; out = FILENAME; sub(/.*LINK:/, "") } \
+	on { end = sub(/\*\/.*/, ""); for (i = 1; i <= NF; i++) if ($$i != "*") out = out "," $$i } \
+	on && end { print out; on = 0 }' $(UNIT) $(FUZZ)))
 link   = $(sort $(foreach l,$(filter $(1)$(comma)%,$(links)),\
 	$(wildcard $(subst $(comma), ,$(patsubst $(1)$(comma)%,%,$(l))))))
 comma := ,
 
-build/asan/obj/%.o: %.c Makefile config.mk build/deps.stamp | build/version.h
+build/asan/obj/%.o: %.c config.mk build/deps.stamp | build/version.h
 	@mkdir -p $(@D)
 	$(call say,CC,'$< (sanitized)')
 	$(Q)gcc $(CFLAGS_ASAN) $(if $(filter tests/%,$<),$(CFLAGS_TESTS)) $(CFLAGS) -MMD -MP -c $< -o $@
@@ -205,7 +208,7 @@ bench: all share $(patsubst %,build/$(NATIVE)/bin/bench-%,$(bench_PROGS))
 
 lint: build/version.h
 	$(Q)scripts/setup run check
-	$(Q)+$(MAKE) --no-print-directory build/deps.stamp
+	$(Q)+$(MAKE) $(JOBS) --no-print-directory build/deps.stamp
 	$(Q)scripts/lint
 
 format:

@@ -53,6 +53,6 @@ CFLAGS_ASAN := $(STD) $(WARN) $(WARN_GCC) $(INCLUDES) -isystem build/deps/glibc/
 # gcc's analysis is unreliable under the sanitizers (false null-dereference and frame-size reports).
 CFLAGS_ASAN += -Wno-null-dereference -Wno-frame-larger-than
 # Test tables are full of string literals and small numbers.
-CFLAGS_TESTS := -Wno-write-strings -Wno-discarded-qualifiers -Wno-conversion -Wno-sign-conversion
+CFLAGS_TESTS := -Wno-unused-function -Wno-write-strings -Wno-discarded-qualifiers -Wno-conversion -Wno-sign-conversion
 LIBS_ASAN   := -Lbuild/deps/glibc/lib -Wl,--as-needed -lmicrohttpd_ws -lmicrohttpd -lnghttp2 -lcurl-gnutls \
 	-lbearssl -larchive -lzstd -lz -lyaml -lcjson -lseccomp

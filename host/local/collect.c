@@ -88,6 +88,11 @@ static void collect_folder(int rootfd, const char *root, const char *name,
 	ignore_result(fd_remove_tree(path)); /* the next collect tries again */
 }
 
+static bool needs_mark(int rootfd, const struct records *rec, const char *id)
+{
+	return find(rec, id) && faccessat(rootfd, id, F_OK, 0) < 0;
+}
+
 static void collect_record(int rootfd, const struct records *rec, const char *id)
 {
 	char hidden[64], mark[64];
@@ -96,9 +101,9 @@ static void collect_record(int rootfd, const struct records *rec, const char *id
 	if (str_format(hidden, sizeof(hidden), VMDIR_HIDDEN "%s", id) < 0 ||
 	    str_format(mark, sizeof(mark), MARK "%s", id) < 0)
 		return;
-	if (faccessat(rootfd, id, F_OK, 0) == 0 || faccessat(rootfd, hidden, F_OK, 0) == 0) {
-		(void)unlinkat(rootfd, mark, 0);
-	} else if (fstatat(rootfd, mark, &st, 0) < 0) {
+	if (faccessat(rootfd, id, F_OK, 0) == 0 || faccessat(rootfd, hidden, F_OK, 0) == 0)
+		return;
+	if (fstatat(rootfd, mark, &st, 0) < 0) {
 		int fd = openat(rootfd, mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 		fd_close(&fd);
@@ -139,7 +144,7 @@ void vmdir_collect(void)
 
 		if (!mark)
 			collect_folder(dirfd(dir), root, d->d_name, &rec);
-		else if (rec.known && !find(&rec, d->d_name + sizeof(MARK) - 1))
+		else if (rec.known && !needs_mark(dirfd(dir), &rec, d->d_name + sizeof(MARK) - 1))
 			(void)unlinkat(dirfd(dir), d->d_name, 0);
 	}
 	if (rec.known)

@@ -48,15 +48,23 @@ int vmdir_base(char ret[LOCAL_PATH_MAX], struct err *e)
 
 int vmdir_root(char ret[LOCAL_PATH_MAX], struct err *e)
 {
+	static char root[LOCAL_PATH_MAX]; /* made once in a process: `asb ls` asks for each VM */
 	char base[LOCAL_PATH_MAX];
-	int r = vmdir_base(base, e);
+	int r;
 
-	if (r < 0)
-		return r;
-	r = str_format(ret, LOCAL_PATH_MAX, "%s/vms", base);
-	if (r == 0 && mkdir(ret, 0700) < 0 && errno != EEXIST)
-		r = -errno;
-	return r < 0 ? err_set(e, ERR_IO, -r, "%s/vms", base) : 0;
+	if (!root[0]) {
+		r = vmdir_base(base, e);
+		if (r < 0)
+			return r;
+		r = str_format(ret, LOCAL_PATH_MAX, "%s/vms", base);
+		if (r == 0 && mkdir(ret, 0700) < 0 && errno != EEXIST)
+			r = -errno;
+		if (r < 0)
+			return err_set(e, ERR_IO, -r, "%s/vms", base);
+		memcpy(root, ret, sizeof(root));
+	}
+	memcpy(ret, root, sizeof(root));
+	return 0;
 }
 
 static int join(const char *prefix, const char *id, char ret[LOCAL_PATH_MAX], struct err *e)

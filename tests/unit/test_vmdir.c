@@ -57,7 +57,7 @@ static void test_create(void)
 	struct vm_status s = { .state = SANDBOX_RUNNING, .accel = "tcg", .reason = "a\"b\n" };
 	struct err e = ERR_INIT;
 	struct stat st;
-	char path[LOCAL_PATH_MAX];
+	char path[LOCAL_PATH_MAX], file[LOCAL_PATH_MAX + 16];
 	AUTO_FD dirfd = -1;
 	int lock, other;
 
@@ -90,8 +90,8 @@ static void test_create(void)
 	ok(i.state == SANDBOX_TERMINATED && i.reason[0], "without its lock it has ended (%s)",
 	   i.reason);
 	ok_int(vmdir_path(ID1, path, &e), 0, "path");
-	ok_int(fd_replace_file(strcat(path, "/vm.json"), "{\"id\":", 6, 0600), 0,
-	       "a corrupt vm.json");
+	snprintf(file, sizeof(file), "%s/vm.json", path);
+	ok_int(fd_replace_file(file, "{\"id\":", 6, 0600), 0, "a corrupt vm.json");
 	ok(vmdir_info(ID1, &i, &e) < 0 && strstr(e.msg, "vm.json"), "is told: %s", e.msg);
 	ok_int(vmdir_remove(ID1, &e), 0, "remove");
 	ok_int(vmdir_remove(ID1, &e), 0, "again");

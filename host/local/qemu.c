@@ -21,9 +21,14 @@
  * and fall back to a 10 ms clock, hence `tsc=reliable`. Under KVM the guest has kvmclock. rtc=off
  * would cost two seconds of CMOS polling.
  *
+ * With "erms" or "fsrm" kernel and libc copy by `rep movsb`, which emulation takes byte by byte: without them
+ * 100 MiB through two pipes cost 1.3 s instead of 3.2 s of CPU, and 50 MiB of command output a quarter less (n = 2).
+ *
  * Sockets are inherited as connected descriptors (`-chardev socket,fd=N`), so there is no path that
  * another could open first. QEMU splits its options at commas: those in paths are doubled.
  */
+
+#define CPU_TCG "max,la57=off,-erms,-fsrm"
 
 static void add(struct qemu_args *a, const char *fmt, ...) PRINTF(2, 3);
 static void add(struct qemu_args *a, const char *fmt, ...)
@@ -127,7 +132,7 @@ int qemu_args(const struct qemu_config *c, struct qemu_args *ret)
 	add(ret, "-accel");
 	add(ret, "%s", c->kvm ? "kvm" : "tcg");
 	add(ret, "-cpu");
-	add(ret, "%s", c->kvm ? "host" : "max,la57=off");
+	add(ret, "%s", c->kvm ? "host" : CPU_TCG);
 	add(ret, "-smp");
 	add(ret, "%u", c->cpus);
 	add(ret, "-m");

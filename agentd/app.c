@@ -47,8 +47,7 @@ const struct httpd_route app_routes[] = {
 	{ NULL, NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
 };
 
-/* --- admission and the count of requests
- * ------------------------------------------------------------------------------- */
+/* --- admission and the count of requests --- */
 bool app_admits(struct httpd_req *r)
 {
 	const struct app *a = httpd_server_arg(r);
@@ -95,8 +94,7 @@ int app_enter(struct httpd_req *r, void (*fn)(void *arg), void *arg)
 	return 0;
 }
 
-/* --- what the private socket asks for
- * --------------------------------------------------------------------------------------- */
+/* --- what the private socket asks for --- */
 static void on_admit(void *arg, bool open)
 {
 	struct app *a = arg;

@@ -11,7 +11,7 @@
 /* Base64 goes out in whole groups of three bytes, so that nothing is carried from one call to the
  * next; only the last group of a part may be shorter. */
 
-#define RAW_MAX                                                                                   \
+#define RAW_MAX \
 	12288 /* of a file, in one go: a multiple of 3, and bounded so that others get their turn \
 	       */
 

@@ -51,7 +51,7 @@ struct private
 	struct conn conn[PRIVATE_CONNS_MAX];
 };
 
-/* --- answers --------------------------------------------------------------- */
+/* --- answers --- */
 
 /* Takes J. A client that does not read its answers, or no memory for one: the connection goes. */
 static void send_json(struct conn *c, cJSON *j)
@@ -131,7 +131,7 @@ static void on_limit(struct loop_timer *t)
 		answer_check(c, -ETIMEDOUT);
 }
 
-/* --- operations ------------------------------------------------------------ */
+/* --- operations --- */
 
 static void open_gate(struct private *p)
 {
@@ -267,7 +267,7 @@ static const struct {
 	{ "reopen", op_reopen }, { "identity", op_identity },	  { "terminate", op_terminate },
 };
 
-/* --- connections ----------------------------------------------------------- */
+/* --- connections --- */
 
 static void on_line(struct line_peer *peer, char *s, size_t len)
 {

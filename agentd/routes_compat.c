@@ -115,8 +115,7 @@ static void on_done(struct exec *e, void *arg)
 			   parts_length(&j->body), on_pull, j);
 }
 
-/* --- what cannot be started
- * --------------------------------------------------------------------------------------------- */
+/* --- what cannot be started --- */
 static void refuse_cwd(struct httpd_req *r, int errnum, const char *cwd)
 {
 	switch (errnum) {

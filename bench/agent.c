@@ -26,7 +26,8 @@ static uint16_t free_port(void)
 	socklen_t n = sizeof(a);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, n) < 0 || getsockname(fd, (struct sockaddr *)&a, &n) < 0)
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, n) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&a, &n) < 0)
 		a.sin_port = 0;
 	if (fd >= 0)
 		(void)close(fd);
@@ -180,7 +181,8 @@ long bench_rss_kib(pid_t pid, const char *comm)
 	while (d && rss < 0 && (e = readdir(d))) {
 		pid_t p = (pid_t)strtol(e->d_name, NULL, 10);
 
-		if (p <= 0 || status_value(p, "Name", v, sizeof(v)) < 0 || strcmp(v, comm) || !is_descendant(p, pid))
+		if (p <= 0 || status_value(p, "Name", v, sizeof(v)) < 0 || strcmp(v, comm) ||
+		    !is_descendant(p, pid))
 			continue;
 		if (status_value(p, "VmRSS", v, sizeof(v)) == 0)
 			rss = strtol(v, NULL, 10);

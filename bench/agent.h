@@ -9,9 +9,9 @@
 /* Starting the guest programs for a measurement, and asking the agent over HTTP (libcurl). */
 
 struct bench_agent {
-	pid_t pid;	/* what was started */
-	uint16_t port;	/* of the agent API */
-	char url[64];	/* http://127.0.0.1:<port> */
+	pid_t pid;     /* what was started */
+	uint16_t port; /* of the agent API */
+	char url[64];  /* http://127.0.0.1:<port> */
 };
 
 /* Starts BIN_DIR/PROGRAM ("agentd", or "asb-init": then the hooks run too) on free ports. 0 or -1. */

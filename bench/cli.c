@@ -30,7 +30,8 @@ static void run(struct stats *into, char **argv)
 
 	posix_spawn_file_actions_init(&fa);
 	posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
-	if (posix_spawn(&pid, argv[0], &fa, NULL, argv, environ) || waitpid(pid, &status, 0) < 0 || status) {
+	if (posix_spawn(&pid, argv[0], &fa, NULL, argv, environ) || waitpid(pid, &status, 0) < 0 ||
+	    status) {
 		fprintf(stderr, "%s %s failed\n", argv[0], argv[1] ? argv[1] : "");
 		exit(1);
 	}

@@ -27,7 +27,8 @@ static void bench_start(const char *bin_dir, const char *program)
 {
 	char what[96];
 
-	(void)snprintf(what, sizeof(what), "%s start to /healthz 200 (goal asb-init: 5 ms)", program);
+	(void)snprintf(what, sizeof(what), "%s start to /healthz 200 (goal asb-init: 5 ms)",
+		       program);
 	stats_reset(&a, what);
 	for (int i = 0; i < N_START; i++) {
 		struct bench_agent ag;
@@ -88,21 +89,28 @@ static void bench_memory(struct bench_agent *ag)
 
 	for (int i = 0; i < N_HELD; i++) {
 		(void)snprintf(url, sizeof(url), "%s/v1/exec", ag->url);
-		if (bench_http(h, url, "{\"command\":\"sh\",\"args\":[\"-c\",\"sleep 30 >/dev/null 2>&1 &\"]}") != 200)
+		if (bench_http(
+			    h, url,
+			    "{\"command\":\"sh\",\"args\":[\"-c\",\"sleep 30 >/dev/null 2>&1 &\"]}") !=
+		    200)
 			exit(1);
 	}
 	held = bench_rss_kib(ag->pid, "agentd");
 	bench_http_free(h);
 	stats_figure("agentd at rest, RSS", (double)rest, "KiB", "<= 1024");
-	stats_figure("agentd after the execs above and 50 kept children, RSS", (double)held, "KiB", "flat");
+	stats_figure("agentd after the execs above and 50 kept children, RSS", (double)held, "KiB",
+		     "flat");
 }
 
 static void bench_sizes(const char *bin_dir)
 {
 	static const struct {
 		const char *name, *goal;
-	} programs[] = { { "asb-init", "<= 120" }, { "agentd", "<= 400" }, { "asb-hooks", "<= 200" },
-			 { "asb-portd", "<= 200" }, { "asb", "<= 2500" } };
+	} programs[] = { { "asb-init", "<= 120" },
+			 { "agentd", "<= 400" },
+			 { "asb-hooks", "<= 200" },
+			 { "asb-portd", "<= 200" },
+			 { "asb", "<= 2500" } };
 
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		char path[4096];
@@ -110,7 +118,8 @@ static void bench_sizes(const char *bin_dir)
 
 		(void)snprintf(path, sizeof(path), "%s/%s", bin_dir, programs[i].name);
 		if (stat(path, &st) == 0)
-			stats_figure(programs[i].name, (double)st.st_size / 1000, "KB", programs[i].goal);
+			stats_figure(programs[i].name, (double)st.st_size / 1000, "KB",
+				     programs[i].goal);
 	}
 }
 

@@ -45,15 +45,16 @@ int64_t stats_percentile(struct stats *s, int percent)
 
 void stats_title(const char *title)
 {
-	printf("\n%s\n%-58s %6s %10s %10s %10s %8s\n", title, "", "n", "p50 ms", "p95 ms", "p99 ms", "ratio");
+	printf("\n%s\n%-58s %6s %10s %10s %10s %8s\n", title, "", "n", "p50 ms", "p95 ms", "p99 ms",
+	       "ratio");
 }
 
 void stats_row(struct stats *s, struct stats *floor)
 {
 	double ms = 1e6, p50 = (double)stats_percentile(s, 50);
 
-	printf("%-58s %6zu %10.3f %10.3f %10.3f ", s->what, s->n, p50 / ms, (double)stats_percentile(s, 95) / ms,
-	       (double)stats_percentile(s, 99) / ms);
+	printf("%-58s %6zu %10.3f %10.3f %10.3f ", s->what, s->n, p50 / ms,
+	       (double)stats_percentile(s, 95) / ms, (double)stats_percentile(s, 99) / ms);
 	if (floor && floor->n)
 		printf("%8.2f\n", p50 / (double)stats_percentile(floor, 50));
 	else

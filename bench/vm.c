@@ -19,9 +19,9 @@
 
 #include "stats.h"
 
-#define N		 12
-#define STAGES		 8
-#define FIRST_BYTE_MS	 120000
+#define N	      12
+#define STAGES	      8
+#define FIRST_BYTE_MS 120000
 
 extern char **environ;
 
@@ -29,7 +29,8 @@ static struct stats floor_s, reply_s, whole_s, stage_s[STAGES];
 static char stage_name[STAGES][64];
 
 /* Starts ARGV and reads its output until WANT appears (NULL: the first byte). ns, or -1. *RET_ERR: where stderr goes. */
-static int64_t until_output(const char *const *argv, const char *want, const char *err_path, int64_t *ret_end)
+static int64_t until_output(const char *const *argv, const char *want, const char *err_path,
+			    int64_t *ret_end)
 {
 	posix_spawn_file_actions_t fa;
 	static char text[65536];
@@ -90,12 +91,33 @@ static long long tsc_khz(void)
 static int64_t bare_boot(char **argv)
 {
 	char cmdline[256], kernel[4096];
-	const char *q[] = { argv[4], "-M", "microvm,acpi=on,pit=off,pic=off,rtc=on", "-accel", "tcg", "-cpu", "max,la57=off",
-		      "-m", "512", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
-		      "-kernel", kernel, "-initrd", argv[3], "-append", cmdline, NULL };
+	const char *q[] = { argv[4],
+			    "-M",
+			    "microvm,acpi=on,pit=off,pic=off,rtc=on",
+			    "-accel",
+			    "tcg",
+			    "-cpu",
+			    "max,la57=off",
+			    "-m",
+			    "512",
+			    "-nodefaults",
+			    "-no-user-config",
+			    "-display",
+			    "none",
+			    "-no-reboot",
+			    "-serial",
+			    "stdio",
+			    "-kernel",
+			    kernel,
+			    "-initrd",
+			    argv[3],
+			    "-append",
+			    cmdline,
+			    NULL };
 
 	(void)snprintf(kernel, sizeof(kernel), "%s/vmlinux", argv[2]);
-	(void)snprintf(cmdline, sizeof(cmdline), "console=ttyS0 quiet panic=-1 reboot=t tsc_early_khz=%lld", tsc_khz());
+	(void)snprintf(cmdline, sizeof(cmdline),
+		       "console=ttyS0 quiet panic=-1 reboot=t tsc_early_khz=%lld", tsc_khz());
 	return until_output(q, "FLOOR", "/dev/null", NULL);
 }
 

@@ -37,7 +37,9 @@ static void closed(void *arg, int error)
 	(void)error;
 }
 
-static const struct chan_stream_ops stream_ops = { .opened = nothing, .data = take_all, .writable = nothing, .closed = closed };
+static const struct chan_stream_ops stream_ops = {
+	.opened = nothing, .data = take_all, .writable = nothing, .closed = closed
+};
 
 static void on_connect(void *arg, struct chan_stream *s, uint16_t port)
 {

@@ -38,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		return 0;
 	for (size_t i = 1, len = 0; i < n; i++) {
 		len = p[i] == '\n' ? 0 : len + 1;
-		if (len > LONGEST) { /* where it is refused depends on the pieces: only that it survives */
+		if (len >
+		    LONGEST) { /* where it is refused depends on the pieces: only that it survives */
 			(void)cut(p + 1, n - 1, step);
 			return 0;
 		}

@@ -19,8 +19,7 @@
 
 #define MS 1000000LL
 
-/* --- questions to agentd
- * ------------------------------------------------------------------------------------------- */
+/* --- questions to agentd --- */
 
 static void on_answer(void *arg, int result, const cJSON *answer, const char *why)
 {
@@ -99,7 +98,7 @@ static int step_tell(struct job *j, int64_t limit_ns)
 	return ask(j, q, true, limit_ns);
 }
 
-/* --- our own --------------------------------------------------------------- */
+/* --- our own --- */
 
 static int step_renew(struct job *j, int64_t limit_ns)
 {
@@ -207,7 +206,7 @@ static int step_sync(struct job *j, int64_t limit_ns)
 	return r < 0 ? r : STEP_WAIT;
 }
 
-/* --- the table ------------------------------------------------------------- */
+/* --- the table --- */
 
 const struct phase phases[JOB_PHASES] = {
 	{ "ready",

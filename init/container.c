@@ -43,7 +43,7 @@ static enum phase phase;
 static struct loop_timer phase_timer, reap_again;
 static int exit_status;
 
-/* --- the command ----------------------------------------------------------- */
+/* --- the command --- */
 
 /* In the child: a process group of its own, in front of the terminal when there is one, so that ^C
  * reaches it once. */
@@ -81,7 +81,7 @@ static int start_command(char **argv)
 				       : CONTAINER_EXIT_USAGE;
 }
 
-/* --- the end --------------------------------------------------------------- */
+/* --- the end --- */
 
 static void begin(enum phase p)
 {
@@ -134,7 +134,7 @@ static void reap(struct loop_timer *t)
 	}
 }
 
-/* --- signals --------------------------------------------------------------- */
+/* --- signals --- */
 
 static const int passed[] = {
 	SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT
@@ -168,7 +168,7 @@ static int take_signals(void)
 	return loop_signals(&loop, &set, on_signal, NULL);
 }
 
-/* --- start ----------------------------------------------------------------- */
+/* --- start --- */
 
 static void on_ready(void *arg, const char *late)
 {

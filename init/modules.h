@@ -5,7 +5,7 @@
 #include "lib/compiler.h"
 #include "lib/err.h"
 
-#define MODULES_LIST                                                                           \
+#define MODULES_LIST \
 	"/modules.list" /* one path a line, in the order in which they load; only for a kernel \
 			   with modules */
 

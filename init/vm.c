@@ -72,7 +72,7 @@ bool vm_detect(void)
 	return read_cmdline(&c, &e) < 0 || c.ours; /* one that is wrong is one of ours */
 }
 
-/* --- steps ----------------------------------------------------------------- */
+/* --- steps --- */
 
 static int step_mounts(struct err *e)
 {
@@ -157,7 +157,7 @@ static NORETURN void fail(const struct err *e)
 	power_off_now();
 }
 
-/* --- running --------------------------------------------------------------- */
+/* --- running --- */
 
 static void on_ready(void *arg, const char *late)
 {

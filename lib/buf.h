@@ -18,7 +18,7 @@ struct buf {
 };
 
 void buf_init(struct buf *b, size_t cap);
-void buf_done(struct buf *b); /* frees; B may be used again after buf_init */
+void buf_done(struct buf *b);  /* frees; B may be used again after buf_init */
 void buf_clear(struct buf *b); /* len = 0, keeps the memory */
 
 /* All return 0, -ENOSPC over the cap, -ENOMEM; on failure B is as it was. */

@@ -70,9 +70,7 @@ void chan_kick(struct chan *c)
 		loop_arm(c->loop, &c->kick, 0);
 }
 
-/* --- output
- * -----------------------------------------------------------------------------------------------
- */
+/* --- output --- */
 static void out_add(struct chan *c, const void *p, size_t n)
 {
 	if (c->out_at == c->out_len)
@@ -106,8 +104,7 @@ static void say_hello(struct chan *c)
 	loop_arm(c->loop, &c->hello, HELLO_NS);
 }
 
-/* --- the end and the beginning of a session
- * ------------------------------------------------------------------ */
+/* --- the end and the beginning of a session --- */
 static int new_nonce(struct chan *c)
 {
 	unsigned char raw[CHAN_NONCE_LEN / 2];
@@ -168,9 +165,7 @@ static void begin_session(struct chan *c)
 		c->ops->up(c->arg);
 }
 
-/* --- input
- * ------------------------------------------------------------------------------------------------
- */
+/* --- input --- */
 /* Whether the line just read ends with WORD and 32 hex digits; what stands before them is garbage.
  */
 static const char *line_nonce(struct chan *c, const char *word)
@@ -296,8 +291,7 @@ static ssize_t read_some(struct chan *c)
 	return (ssize_t)n;
 }
 
-/* --- the turn
- * --------------------------------------------------------------------------------------------- */
+/* --- the turn --- */
 /* Writes what there is and the pipe takes. */
 static void flush(struct chan *c)
 {
@@ -394,8 +388,7 @@ static void on_hello(struct loop_timer *t)
 	leave(c);
 }
 
-/* --- for the user
- * ----------------------------------------------------------------------------------------- */
+/* --- for the user --- */
 int chan_start(struct loop *l, enum chan_side side, int fd, const struct chan_ops *ops, void *arg,
 	       struct chan **ret)
 {

@@ -29,8 +29,9 @@ struct chan;
 struct chan_stream;
 
 #define CHAN_STREAMS_MAX 256
-#define CHAN_BREAK                                                                                  \
-	(16384 + 2 * 9) /* the rest of any frame, and a frame head after it (RFC 9113 §4.1, §4.2) \
+#define CHAN_BREAK \
+	(16384 +   \
+	 2 * 9) /* the rest of any frame, and a frame head after it (RFC 9113 §4.1, §4.2) \
 			 */
 
 enum chan_side { CHAN_HOST, CHAN_GUEST };

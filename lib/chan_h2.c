@@ -49,9 +49,7 @@ static uint32_t errnum_to_code(int errnum)
 	return NGHTTP2_INTERNAL_ERROR;
 }
 
-/* --- heads
- * ------------------------------------------------------------------------------------------------
- */
+/* --- heads --- */
 static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {
 	struct chan *c = arg;
@@ -137,9 +135,7 @@ static int head_complete(struct chan *c, const nghttp2_frame *frame)
 	return 0;
 }
 
-/* --- frames
- * -----------------------------------------------------------------------------------------------
- */
+/* --- frames --- */
 static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {
 	struct chan *c = arg;
@@ -240,8 +236,7 @@ static ssize_t on_read(nghttp2_session *h2, int32_t id, uint8_t *p, size_t max, 
 	return (ssize_t)n;
 }
 
-/* --- session
- * ---------------------------------------------------------------------------------------------- */
+/* --- session --- */
 static int make_session(struct chan *c, nghttp2_session_callbacks *cb, nghttp2_option *opt)
 {
 	nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
@@ -331,8 +326,7 @@ int chan_h2_goaway(struct chan *c)
 		       : -ENOMEM;
 }
 
-/* --- what streams ask of the session (chan_stream.c's public half)
- * ---------------------------------------- */
+/* --- what streams ask of the session (chan_stream.c's public half) --- */
 static nghttp2_nv field(const char *name, const char *value)
 {
 	union { /* nghttp2_nv wants pointers to non-const and does not write to them */

@@ -182,8 +182,7 @@ void chan_streams_end(struct chan *c, int error)
 	chan_streams_run(c);
 }
 
-/* --- for the user
- * ----------------------------------------------------------------------------------------- */
+/* --- for the user --- */
 size_t chan_room(struct chan_stream *s)
 {
 	size_t room = s->closed || s->tx_end ? 0 : ring_room(&s->tx);

@@ -6,11 +6,11 @@
  * The five GNU attributes that the project uses, and nothing else of the dialect. They are the whole
  * difference from ISO C17.
  */
-#define CLEANUP(fn)    __attribute__((cleanup(fn)))
-#define MUST_CHECK     __attribute__((warn_unused_result))
-#define PRINTF(f, a)   __attribute__((format(printf, f, a)))
-#define NONNULL(...)   __attribute__((nonnull(__VA_ARGS__)))
-#define NORETURN       __attribute__((noreturn))
+#define CLEANUP(fn)  __attribute__((cleanup(fn)))
+#define MUST_CHECK   __attribute__((warn_unused_result))
+#define PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define NONNULL(...) __attribute__((nonnull(__VA_ARGS__)))
+#define NORETURN     __attribute__((noreturn))
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -21,6 +21,6 @@ static inline void ignore_result(int r)
 }
 
 /* The structure of type T whose member M is at P. */
-#define CONTAINER_OF(p, T, m) ((T *)(void *)((char *)(p) - offsetof(T, m)))
+#define CONTAINER_OF(p, T, m) ((T *)(void *)((char *)(p)-offsetof(T, m)))
 
 #endif

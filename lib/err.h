@@ -35,7 +35,10 @@ struct err {
 	char msg[ERR_MSG_MAX];
 };
 
-#define ERR_INIT { ERR_NONE, 0, "" }
+#define ERR_INIT                \
+	{                       \
+		ERR_NONE, 0, "" \
+	}
 
 /* Short name of a code ("not_found"); static storage. */
 const char *err_code_name(enum err_code code);

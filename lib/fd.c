@@ -188,9 +188,7 @@ int fd_mkdirs(const char *path, mode_t mode)
 		if (mkdir(p, mode) < 0 && errno != EEXIST)
 			return -errno;
 		if (c == '\0')
-			return stat(p, &st) < 0		? -errno
-			       : S_ISDIR(st.st_mode) ? 0
-						     : -ENOTDIR;
+			return stat(p, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 		*s = c;
 	}
 }

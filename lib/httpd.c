@@ -107,8 +107,7 @@ void httpd_resume(struct httpd_req *r)
 	loop_arm(r->h->loop, &r->h->kick, 0);
 }
 
-/* --- the three calls of a request
- * ------------------------------------------------------------------------------------ */
+/* --- the three calls of a request --- */
 static void refuse(struct httpd_req *r, int status, const char *detail)
 {
 	if (httpd_add_header(r, "Connection", "close") < 0)
@@ -260,8 +259,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *con, const c
 	return *upload_size ? on_body(r, upload, upload_size) : on_complete(r);
 }
 
-/* --- the library's other calls
- * -------------------------------------------------------------------------------------------- */
+/* --- the library's other calls --- */
 static void on_deadline(struct loop_timer *t)
 {
 	struct httpd_req *r = t->arg;

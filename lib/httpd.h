@@ -65,8 +65,7 @@ int httpd_listen_tcp(const char *addr, uint16_t port, int *ret_fd) MUST_CHECK;
  */
 int httpd_listen_unix(const char *path, mode_t mode, int *ret_fd) MUST_CHECK;
 
-/* --- what a handler reads
- * ------------------------------------------------------------------------------- */
+/* --- what a handler reads --- */
 void *httpd_server_arg(const struct httpd_req *r);
 const char *httpd_method(const struct httpd_req *r);
 const char *httpd_path(const struct httpd_req *r); /* decoded once; no NUL inside */
@@ -80,8 +79,7 @@ const char *httpd_body_data(const struct httpd_req *r,
 			    size_t *ret_len);		 /* BUFFER routes; NUL-terminated */
 int64_t httpd_content_length(const struct httpd_req *r); /* -1 when chunked or absent */
 
-/* --- plain answers, at once or later (a handler that returns without one has promised to answer)
- * ------------- */
+/* --- plain answers, at once or later (a handler that returns without one has promised to answer) --- */
 void httpd_reply(struct httpd_req *r, int status, const char *content_type, const void *p,
 		 size_t n);
 /* Takes ownership of J (NULL stands for an allocation failure: 500). */
@@ -110,8 +108,7 @@ void httpd_on_hup(struct httpd_req *r, void (*fn)(void *arg), void *arg);
  * idle_s. */
 void httpd_set_timeout(struct httpd_req *r, unsigned seconds);
 
-/* --- streamed answers
- * ---------------------------------------------------------------------------------------- */
+/* --- streamed answers --- */
 enum { HTTPD_PULL_LATER = 0, HTTPD_PULL_END = -1, HTTPD_PULL_ABORT = -2 };
 
 /*
@@ -124,8 +121,7 @@ void httpd_reply_stream(struct httpd_req *r, int status, const char *content_typ
 void httpd_wake(struct httpd_req
 			*r); /* from outside PULL and SINK: asks again; harmless when not waiting */
 
-/* --- streamed bodies
- * ----------------------------------------------------------------------------------------- */
+/* --- streamed bodies --- */
 /*
  * For STREAM routes, set by the handler before it returns. SINK takes up to N bytes and returns how
  * many; fewer than N means "no more now", and httpd_wake asks again. N == 0 means that the body is

@@ -238,8 +238,7 @@ void httpd_wake(struct httpd_req *r)
 	httpd_resume(r);
 }
 
-/* --- giving answers to the library
- * ------------------------------------------------------------------------------------- */
+/* --- giving answers to the library --- */
 static ssize_t on_pull(void *cls, uint64_t pos, char *p, size_t max)
 {
 	struct httpd_req *r = cls;

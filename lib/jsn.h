@@ -33,19 +33,23 @@ cJSON *jsn_parse(const char *p, size_t n, struct err *e) MUST_CHECK;
  * negative errno with a message that names the member when the type or the range is wrong. Strings are borrowed from O.
  */
 int jsn_str(const cJSON *o, const char *name, const char **ret, struct err *e) MUST_CHECK;
-int jsn_u64(const cJSON *o, const char *name, uint64_t min, uint64_t max, uint64_t *ret, struct err *e) MUST_CHECK;
-int jsn_double(const cJSON *o, const char *name, double *ret, struct err *e) MUST_CHECK; /* finite only */
+int jsn_u64(const cJSON *o, const char *name, uint64_t min, uint64_t max, uint64_t *ret,
+	    struct err *e) MUST_CHECK;
+int jsn_double(const cJSON *o, const char *name, double *ret, struct err *e)
+	MUST_CHECK; /* finite only */
 int jsn_bool(const cJSON *o, const char *name, bool *ret, struct err *e) MUST_CHECK;
 int jsn_object(const cJSON *o, const char *name, const cJSON **ret, struct err *e) MUST_CHECK;
-int jsn_array(const cJSON *o, const char *name, const cJSON **ret, struct err *e) MUST_CHECK; /* of anything */
-int jsn_str_array(const cJSON *o, const char *name, const cJSON **ret, struct err *e) MUST_CHECK; /* of strings only */
+int jsn_array(const cJSON *o, const char *name, const cJSON **ret, struct err *e)
+	MUST_CHECK; /* of anything */
+int jsn_str_array(const cJSON *o, const char *name, const cJSON **ret, struct err *e)
+	MUST_CHECK; /* of strings only */
 
 /* The member itself, null included; NULL when absent. Of several with one name the last, here and above. */
 cJSON *jsn_get(const cJSON *o, const char *name);
 
 /* Builders: add NAME to O; false when memory runs out (O stays valid). */
 bool jsn_add_str(cJSON *o, const char *name, const char *s); /* NULL adds null */
-bool jsn_add_u64(cJSON *o, const char *name, uint64_t v);     /* as an exact integer up to 2^53 */
+bool jsn_add_u64(cJSON *o, const char *name, uint64_t v);    /* as an exact integer up to 2^53 */
 bool jsn_add_i64(cJSON *o, const char *name, int64_t v);
 bool jsn_add_bool(cJSON *o, const char *name, bool v);
 /* Bytes of a guest as text: invalid UTF-8 becomes U+FFFD. */

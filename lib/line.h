@@ -16,8 +16,7 @@
  * and queues have caps, waits have deadlines.
  */
 
-/* --- cutting, pure
- * ---------------------------------------------------------------------------------------------- */
+/* --- cutting, pure --- */
 struct line_cutter {
 	struct buf in;
 	size_t scanned; /* bytes of IN that are known to hold no newline */
@@ -37,8 +36,7 @@ int line_feed(struct line_cutter *c, const char *p, size_t n) MUST_CHECK;
  * gone at the next call. */
 char *line_next(struct line_cutter *c, size_t *ret_len);
 
-/* --- a peer in the loop
- * ------------------------------------------------------------------------------------------- */
+/* --- a peer in the loop --- */
 struct line_peer;
 
 struct line_ops {

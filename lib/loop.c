@@ -146,7 +146,8 @@ static void on_sigfd(struct loop_watch *w, uint32_t events)
 		l->on_signal(l->signal_arg, &si);
 }
 
-int loop_signals(struct loop *l, const sigset_t *set, void (*fn)(void *arg, const void *siginfo), void *arg)
+int loop_signals(struct loop *l, const sigset_t *set, void (*fn)(void *arg, const void *siginfo),
+		 void *arg)
 {
 	AUTO_FD fd = -1;
 	int r;

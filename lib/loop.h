@@ -17,12 +17,13 @@ struct loop;
 struct loop_watch;
 struct loop_timer;
 
-typedef void loop_watch_fn(struct loop_watch *w, uint32_t events); /* EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR */
+typedef void loop_watch_fn(struct loop_watch *w,
+			   uint32_t events); /* EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR */
 typedef void loop_timer_fn(struct loop_timer *t);
 
 struct loop_watch {
-	int fd;		   /* borrowed; -1 while not in a loop */
-	uint32_t events;   /* as set last */
+	int fd;		 /* borrowed; -1 while not in a loop */
+	uint32_t events; /* as set last */
 	loop_watch_fn *fn;
 	void *arg;	   /* the caller's */
 	struct loop *loop; /* points to the loop while added */
@@ -58,8 +59,14 @@ struct loop {
 	void *signal_arg;
 };
 
-#define LOOP_WATCH_INIT { -1, 0, NULL, NULL, NULL }
-#define LOOP_TIMER_INIT { 0, NULL, NULL, NULL, NULL, NULL }
+#define LOOP_WATCH_INIT                 \
+	{                               \
+		-1, 0, NULL, NULL, NULL \
+	}
+#define LOOP_TIMER_INIT                         \
+	{                                       \
+		0, NULL, NULL, NULL, NULL, NULL \
+	}
 
 int loop_init(struct loop *l) MUST_CHECK; /* 0 or negative errno */
 void loop_done(struct loop *l);
@@ -77,10 +84,12 @@ void loop_arm(struct loop *l, struct loop_timer *t, int64_t after_ns);
 void loop_disarm(struct loop_timer *t); /* fine when not armed */
 
 void loop_add_prepare(struct loop *l, struct loop_prepare *p);
-void loop_del_prepare(struct loop *l, struct loop_prepare *p); /* not from inside a preparer; fine when not added */
+void loop_del_prepare(struct loop *l,
+		      struct loop_prepare *p); /* not from inside a preparer; fine when not added */
 
 /* Blocks the signals of SET for the process and delivers them to FN from the loop. Once per loop. */
-int loop_signals(struct loop *l, const sigset_t *set, void (*fn)(void *arg, const void *siginfo), void *arg) MUST_CHECK;
+int loop_signals(struct loop *l, const sigset_t *set, void (*fn)(void *arg, const void *siginfo),
+		 void *arg) MUST_CHECK;
 
 /* Runs until loop_stop. 0 or a negative errno of epoll_wait(2). */
 int loop_run(struct loop *l) MUST_CHECK;

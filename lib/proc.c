@@ -46,7 +46,8 @@ static pid_t fork_with_pidfd(int cgroup_fd, int *ret_pidfd)
 		pid = fork();
 		if (pid > 0)
 			pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* CLOEXEC by itself */
-		if (pid == 0 && cgroup_fd >= 0) /* best effort: the group is a limit, not the command */
+		if (pid == 0 &&
+		    cgroup_fd >= 0) /* best effort: the group is a limit, not the command */
 			ignore_result(fd_write_str(cgroup_fd, "cgroup.procs", "0"));
 	}
 	*ret_pidfd = pidfd;
@@ -92,7 +93,8 @@ static int place_stdio(const int fd[3])
 
 static int cloexec_all_but(const struct proc_spec *s)
 {
-	if (syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) < 0 && errno != ENOSYS && errno != EINVAL)
+	if (syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) < 0 &&
+	    errno != ENOSYS && errno != EINVAL)
 		return -errno; /* every descriptor is CLOEXEC from birth: this is the second lock on the door */
 	for (int i = 0; i < s->keep_len; i++) {
 		int r = fd_set_cloexec(s->keep[i], false);
@@ -132,8 +134,8 @@ static int exec_search(const struct proc_spec *s, char *const *envp)
 		size_t n = strcspn(path, ":");
 		char full[4096];
 
-		if (snprintf(full, sizeof(full), "%.*s%s%s", (int)n, path, n ? "/" : "", s->argv[0]) <
-		    (int)sizeof(full)) {
+		if (snprintf(full, sizeof(full), "%.*s%s%s", (int)n, path, n ? "/" : "",
+			     s->argv[0]) < (int)sizeof(full)) {
 			(void)execve(full, s->argv, envp);
 			if (errno == EACCES)
 				first = EACCES;
@@ -196,18 +198,21 @@ static int describe(const struct proc_spec *s, const struct failure *f, struct e
 		return err_set(e, ERR_INVALID, f->errnum, "working directory %s", s->cwd);
 	case PROC_STEP_EXEC:
 		if (f->errnum == ENOENT)
-			return err_set(e, ERR_NOT_FOUND, f->errnum, "command not found: %s", s->argv[0]);
+			return err_set(e, ERR_NOT_FOUND, f->errnum, "command not found: %s",
+				       s->argv[0]);
 		return err_set(e, ERR_DENIED, f->errnum, "cannot execute %s", s->argv[0]);
 	case PROC_STEP_LIMITS:
 		return err_set(e, ERR_IO, f->errnum, "cannot set the limits of %s", s->argv[0]);
 	case PROC_STEP_USER:
-		return err_set(e, ERR_DENIED, f->errnum, "cannot change the user for %s", s->argv[0]);
+		return err_set(e, ERR_DENIED, f->errnum, "cannot change the user for %s",
+			       s->argv[0]);
 	default:
 		return err_set(e, ERR_IO, f->errnum, "cannot prepare %s", s->argv[0]);
 	}
 }
 
-int proc_spawn(const struct proc_spec *s, struct proc_child *ret, enum proc_step *ret_step, struct err *e)
+int proc_spawn(const struct proc_spec *s, struct proc_child *ret, enum proc_step *ret_step,
+	       struct err *e)
 {
 	int p[2];
 	AUTO_FD rd = -1, wr = -1, pidfd = -1;

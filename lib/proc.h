@@ -26,26 +26,31 @@ enum proc_step {
 
 enum proc_flags {
 	PROC_SETSID = 1 << 0,
-	PROC_CTTY = 1 << 1,	 /* descriptor 0 becomes the controlling terminal */
-	PROC_DEATHSIG = 1 << 2,	 /* SIGKILL when the parent dies */
-	PROC_NOPATH = 1 << 3,	 /* argv[0] is a path: no search along PATH of the new environment */
+	PROC_CTTY = 1 << 1,	/* descriptor 0 becomes the controlling terminal */
+	PROC_DEATHSIG = 1 << 2, /* SIGKILL when the parent dies */
+	PROC_NOPATH = 1 << 3,	/* argv[0] is a path: no search along PATH of the new environment */
 };
 
 struct proc_spec {
-	char *const *argv; /* NULL-terminated, argv[0] is searched along PATH of ENVP unless it has a '/' */
+	char *const *
+		argv; /* NULL-terminated, argv[0] is searched along PATH of ENVP unless it has a '/' */
 	char *const *envp; /* NULL-terminated; NULL = the caller's environment */
 	const char *cwd;   /* NULL = the caller's */
 	int fd[3];	   /* become 0, 1, 2; -1 = /dev/null */
-	const int *keep;   /* further descriptors to leave open, same number in the child; NULL = none */
+	const int *
+		keep; /* further descriptors to leave open, same number in the child; NULL = none */
 	int keep_len;
-	int cgroup_fd; /* directory of a cgroup2 group, -1 = the caller's */
+	int cgroup_fd;	/* directory of a cgroup2 group, -1 = the caller's */
 	unsigned flags; /* enum proc_flags */
 	/* Runs in the child after CWD, before exec. 0 or a negative errno. NULL = none. */
 	int (*child_fn)(void *arg);
 	void *child_arg;
 };
 
-#define PROC_SPEC_INIT { NULL, NULL, NULL, { -1, -1, -1 }, NULL, 0, -1, 0, NULL, NULL }
+#define PROC_SPEC_INIT                                                       \
+	{                                                                    \
+		NULL, NULL, NULL, { -1, -1, -1 }, NULL, 0, -1, 0, NULL, NULL \
+	}
 
 struct proc_child {
 	pid_t pid;
@@ -56,7 +61,8 @@ struct proc_child {
  * Blocks until the child has executed its program or failed (an exec is local and short). 0, or a negative errno
  * with *RET_STEP telling where it failed (may be NULL) and a message in E; a failed child has been reaped.
  */
-int proc_spawn(const struct proc_spec *s, struct proc_child *ret, enum proc_step *ret_step, struct err *e) MUST_CHECK;
+int proc_spawn(const struct proc_spec *s, struct proc_child *ret, enum proc_step *ret_step,
+	       struct err *e) MUST_CHECK;
 
 /* Signals by pidfd where there is one. 0 or negative errno (-ESRCH when it has ended). */
 int proc_signal(const struct proc_child *c, int sig) MUST_CHECK;

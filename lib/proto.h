@@ -4,8 +4,8 @@
 
 /* Names and limits that guest and host must agree on. */
 
-#define PROTO_AGENT_PORT 8080
-#define PROTO_HOOK_PORT	 9000
+#define PROTO_AGENT_PORT  8080
+#define PROTO_HOOK_PORT	  9000
 #define PROTO_HOOK_PREFIX "/aws/lambda-microvms/runtime/v1/"
 
 /* virtio-serial ports of a local VM (virtio-ports "name"). */
@@ -25,7 +25,7 @@
 
 /* Frames of GET /v1/execs/{id}/output: 8 bytes, {stream, 0, 0, 0, big-endian length}, then the bytes.
  * Docker Engine API, "Attach to a container", stream format. */
-#define PROTO_FRAME_HEADER 8
+#define PROTO_FRAME_HEADER  8
 #define PROTO_STREAM_STDOUT 1
 #define PROTO_STREAM_STDERR 2
 #define PROTO_STREAM_EVENT  3

@@ -41,9 +41,7 @@ static void try_again(struct exec *x, const struct err *why)
 	loop_arm(&x->loop, &x->follow_again, wait);
 }
 
-/* --- what comes
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- what comes --- */
 
 static int keep(struct exec *x, int i, const void *p, size_t n)
 {
@@ -122,9 +120,7 @@ static int on_event(void *arg, const char *json, size_t n)
 
 static const struct frames_ops frames_ops = { .data = on_data, .event = on_event };
 
-/* --- the request
- * --------------------------------------------------------------------------------------------------
- */
+/* --- the request --- */
 
 static int on_body(void *arg, const void *p, size_t n)
 {

@@ -58,8 +58,7 @@ struct sock_watch {
 
 static void finish(struct http *h);
 
-/* --- loop to libcurl
- * ---------------------------------------------------------------------------------------------- */
+/* --- loop to libcurl --- */
 
 static void act(struct http *h, curl_socket_t fd, int mask)
 {
@@ -87,8 +86,7 @@ static void on_timer(struct loop_timer *t)
 	act(t->arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
-/* --- libcurl to loop
- * ---------------------------------------------------------------------------------------------- */
+/* --- libcurl to loop --- */
 
 static int socket_cb(CURL *easy, curl_socket_t fd, int what, void *arg, void *sock)
 {
@@ -200,9 +198,7 @@ static size_t write_cb(char *p, size_t size, size_t n, void *arg)
 	return 0; /* CURLE_WRITE_ERROR */
 }
 
-/* --- calls
- * --------------------------------------------------------------------------------------------------------
- */
+/* --- calls --- */
 
 static void call_free(struct http_call *c)
 {

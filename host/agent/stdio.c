@@ -50,9 +50,7 @@ static bool is_ready(int fd, short events)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* --- output
- * -------------------------------------------------------------------------------------------------------
- */
+/* --- output --- */
 
 static ssize_t write_some(const struct sink *s, const void *p, size_t n)
 {
@@ -157,9 +155,7 @@ int sink_write(struct sink *s, const void *p, size_t n)
 	return r < 0 ? sink_fail(s, r) : 0;
 }
 
-/* --- input
- * --------------------------------------------------------------------------------------------------------
- */
+/* --- input --- */
 
 static void on_readable(struct loop_watch *w, uint32_t events)
 {

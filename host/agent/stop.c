@@ -98,8 +98,7 @@ static void on_deadline(struct loop_timer *t)
 		stop_kill(x, EXEC_TIMED_OUT);
 }
 
-/* --- the last request
- * --------------------------------------------------------------------------------------------- */
+/* --- the last request --- */
 
 static void on_last(struct loop_timer *t)
 {

@@ -64,9 +64,7 @@ static const char *arg_word(const struct command *c)
 	return "none";
 }
 
-/* --- bash
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- bash --- */
 
 static const char bash_head[] =
 	"# bash completion for asb, printed by: asb completion bash\n"
@@ -155,9 +153,7 @@ static int bash_script(struct buf *out)
 	return r < 0 ? r : buf_adds(out, bash_tail);
 }
 
-/* --- zsh
- * ----------------------------------------------------------------------------------------------------------
- */
+/* --- zsh --- */
 
 /* Text inside single quotes of _arguments and _describe: no ' and no bare ':' '[' ']'. */
 static int add_zsh_text(struct buf *out, const char *s)
@@ -255,9 +251,7 @@ static int zsh_script(struct buf *out)
 	return r < 0 ? r : buf_adds(out, "\tesac\n}\ncompdef _asb asb\n");
 }
 
-/* --- fish
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- fish --- */
 
 static int add_fish_text(struct buf *out, const char *s)
 {

@@ -26,9 +26,7 @@ static int usage(struct err *e, const char *what, const char *value, const char 
 	return -EINVAL;
 }
 
-/* --- values
- * -------------------------------------------------------------------------------------------------------
- */
+/* --- values --- */
 
 static int check_choice(const char *const *choices, const char *s)
 {
@@ -152,9 +150,7 @@ static int set_option(struct cli *c, enum opt_id id, const char *s, struct err *
 	return r < 0 ? err_set(e, ERR_USAGE, -r, "--%s", o->name) : 0;
 }
 
-/* --- options
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- options --- */
 
 struct words {
 	int argc, at;
@@ -237,8 +233,7 @@ static int parse_short(struct cli *c, struct words *w, const char *word, struct 
 	return r;
 }
 
-/* --- plain arguments
- * ---------------------------------------------------------------------------------------------- */
+/* --- plain arguments --- */
 
 static bool takes_command(const struct command *cmd)
 {
@@ -315,9 +310,7 @@ static int check_complete(const struct cli *c, struct err *e)
 	return check_command_text(c, e);
 }
 
-/* --- all of it
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- all of it --- */
 
 /* The word that is no option: the command's name, an argument, or the begin of the guest's command.
  */

@@ -108,9 +108,7 @@ int out_doc(cJSON *j)
 	return out_bytes(b.p, b.len);
 }
 
-/* --- stderr
- * -------------------------------------------------------------------------------------------------------
- */
+/* --- stderr --- */
 
 static void err_line(const char *prefix, const char *text)
 {
@@ -183,9 +181,7 @@ void out_error(const struct err *e, const char *hint)
 	ignore_result(out_doc(j)); /* the exit status tells the failure in any case */
 }
 
-/* --- progress
- * -----------------------------------------------------------------------------------------------------
- */
+/* --- progress --- */
 
 static void on_stage(void *arg, const char *stage, int64_t ms)
 {

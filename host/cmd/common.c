@@ -27,7 +27,9 @@ static const char *hint_form(const struct err *e, bool named)
 			return "asb ls lists the sandboxes there are";
 		return named ? "to forget it: asb rm %s" : NULL;
 	case ERR_UNAVAILABLE:
-		return named ? "asb start %s starts it when it is stopped or has ended" : NULL;
+		if (named)
+			return "asb start %s starts it when it is stopped or has ended";
+		return "asb doctor checks what this machine can do";
 	case ERR_UNSUPPORTED:
 	case ERR_IO:
 	case ERR_TIMEOUT:
@@ -58,14 +60,22 @@ const char *cmd_hint(const struct err *e, const char *name)
 	return text;
 }
 
+const char *cmd_create_hint(const struct err *e, const char *name)
+{
+	struct err ours = { .code = ERR_IO };
+
+	if (e->code == ERR_EXISTS)
+		return cmd_hint(e, name);
+	/* What is missing is no sandbox but something that one is made from. */
+	return cmd_hint(e->code == ERR_NOT_FOUND ? &ours : e, NULL);
+}
+
 int cmd_unsupported(const struct backend *b, const char *what, struct err *e)
 {
 	return err_set(e, ERR_UNSUPPORTED, ENOSYS, "the %s backend cannot %s", b->name, what);
 }
 
-/* --- several names
- * ------------------------------------------------------------------------------------------------
- */
+/* --- several names --- */
 
 static bool add_outcome(cJSON *list, const char *name, const char *word, const struct err *e)
 {
@@ -108,9 +118,7 @@ int cmd_each(const struct cli *c,
 	return out_doc(give) < 0 ? c->cmd->failure : status;
 }
 
-/* --- one sandbox
- * --------------------------------------------------------------------------------------------------
- */
+/* --- one sandbox --- */
 
 static const char *backend_name(const struct state_record *r)
 {

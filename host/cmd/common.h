@@ -25,6 +25,8 @@ int cmd_fail(const struct cli *c, const struct err *e, const char *hint);
 /* What to type after E, for sandbox NAME (may be NULL). Static storage; NULL when nothing is known.
  */
 const char *cmd_hint(const struct err *e, const char *name);
+/* The same after a create that failed: no sandbox NAME came of it. */
+const char *cmd_create_hint(const struct err *e, const char *name);
 
 /* ERR_UNSUPPORTED that names WHAT, which backend B has no operation for. */
 int cmd_unsupported(const struct backend *b, const char *what, struct err *e);

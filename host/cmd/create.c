@@ -50,5 +50,5 @@ int cmd_create(const struct cli *c)
 	core_env_free(&env);
 	if (r < 0 && core_cancelled())
 		core_die_of(core_cancelled());
-	return r < 0 ? cmd_fail(c, &e, cmd_hint(&e, s.name)) : told(c, &m);
+	return r < 0 ? cmd_fail(c, &e, cmd_create_hint(&e, s.name)) : told(c, &m);
 }

@@ -60,9 +60,7 @@ static int status_of(const struct cli *c, int r, const struct exec_result *res, 
 	return res->signal ? 128 + res->signal : res->exit_code;
 }
 
-/* --- the document
- * -------------------------------------------------------------------------------------------------
- */
+/* --- the document --- */
 
 static bool is_text(const struct buf *b)
 {
@@ -108,16 +106,15 @@ static cJSON *document(const char *name, const char *id, int status, int r,
 	if (!box || !jsn_add_str(box, "name", name) || !jsn_add_str(box, "id", id))
 		return NULL;
 	if (!cJSON_AddItemToObject(j, "error",
-				   e->code ? out_error_json(e, cmd_hint(e, name))
+				   e->code ? out_error_json(e, id ? cmd_hint(e, name)
+								  : cmd_create_hint(e, name))
 					   : cJSON_CreateNull()))
 		return NULL;
 	j = NULL;
 	return ret;
 }
 
-/* --- the end
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- the end --- */
 
 /* The error line for ends that only asb can explain. Fills E for the document. */
 static void explain(const struct cli *c, const char *name, int r, const struct exec_result *res,

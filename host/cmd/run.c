@@ -53,7 +53,7 @@ int cmd_run(const struct cli *c)
 		struct exec_result none = { .end = EXEC_ENDED };
 
 		return out_json_wanted() ? cmd_report(c, name, NULL, r, &none, &e)
-					 : cmd_fail(c, &e, cmd_hint(&e, name));
+					 : cmd_fail(c, &e, cmd_create_hint(&e, name));
 	}
 	return run_in(c, &m);
 }

@@ -110,8 +110,7 @@ static void on_timer(struct loop_timer *t)
 	act(t->arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
-/* --- what libcurl calls
- * ----------------------------------------------------------------------------------- */
+/* --- what libcurl calls --- */
 static int curl_watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 {
 	struct hook *h = arg;
@@ -179,8 +178,7 @@ static size_t curl_answer(char *p, size_t size, size_t n, void *arg)
 	return n;
 }
 
-/* --- for life.c
- * ------------------------------------------------------------------------------------------- */
+/* --- for life.c --- */
 static bool set_options(struct hook *h, const char *path, int64_t limit_ns)
 {
 	CURL *c = h->easy;

@@ -44,8 +44,7 @@ static void arm(struct vm *vm, int64_t ns)
 	loop_arm(&vm->loop, &vm->timer, ns);
 }
 
-/* --- operations
- * ------------------------------------------------------------------------------------------- */
+/* --- operations --- */
 static void answer_err(struct vm *vm, const struct err *e)
 {
 	vm_answer_fn *fn = vm->op_answer;
@@ -88,9 +87,7 @@ static bool begin(struct vm *vm, vm_answer_fn *answer, void *arg)
 	return false;
 }
 
-/* --- hooks
- * ------------------------------------------------------------------------------------------------
- */
+/* --- hooks --- */
 /* What only the host can give: entropy, because a restored guest has none of its own, and the time.
  */
 static cJSON *payload(const struct vm *vm, bool run)
@@ -150,9 +147,7 @@ static void post(struct vm *vm, const char *hook, int64_t limit_ns, hook_done_fn
 		fn(vm, r, strerror(-r));
 }
 
-/* --- boot
- * -------------------------------------------------------------------------------------------------
- */
+/* --- boot --- */
 static void fail_start(struct vm *vm, const struct err *e)
 {
 	char reason[256];
@@ -275,8 +270,7 @@ void life_channel_up(struct vm *vm)
 	link_channel_up(vm);
 }
 
-/* --- suspend and resume
- * ------------------------------------------------------------------------------------- */
+/* --- suspend and resume --- */
 static void on_stopped(void *arg, const cJSON *ret, const char *why)
 {
 	struct vm *vm = arg;
@@ -365,8 +359,7 @@ void life_resume(struct vm *vm, vm_answer_fn *answer, void *arg)
 		on_continued(vm, NULL, "its monitor is closed");
 }
 
-/* --- the end
- * ---------------------------------------------------------------------------------------------- */
+/* --- the end --- */
 static void quit_qemu(struct vm *vm)
 {
 	vm->quit_sent = true;

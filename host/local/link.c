@@ -77,8 +77,7 @@ static void refuse(struct conn *c, enum err_code code, const char *message)
 	conn_free(c);
 }
 
-/* --- the stream
- * ------------------------------------------------------------------------------------------- */
+/* --- the stream --- */
 static void on_ended(struct bridge *b, int error)
 {
 	(void)error;
@@ -164,8 +163,7 @@ static void go(struct conn *c)
 	}
 }
 
-/* --- the socket
- * ------------------------------------------------------------------------------------------- */
+/* --- the socket --- */
 /* The port that the line asks for: 0 when it is not whole yet, -EINVAL. Takes the line out of the
  * socket. */
 static int read_request(int fd)

@@ -54,8 +54,7 @@ static int confine(void *arg)
 	return setrlimit(RLIMIT_CORE, &none) < 0 ? -errno : 0;
 }
 
-/* --- what comes out of it
- * ----------------------------------------------------------------------------------- */
+/* --- what comes out of it --- */
 static void seen(struct vm *vm)
 {
 	if (vm->guest_seen)
@@ -189,9 +188,7 @@ void machine_how_ended(const struct vm *vm, char *out, size_t size)
 		(void)snprintf(out, size, "the machine powered off");
 }
 
-/* --- starting
- * -----------------------------------------------------------------------------------------------
- */
+/* --- starting --- */
 struct pairs {
 	int ours[QEMU_PORT_COUNT], theirs[QEMU_PORT_COUNT];
 	int err[2];

@@ -120,8 +120,7 @@ static int make_config(const struct sandbox_spec *s, const char *id, struct vm_c
 	return 0;
 }
 
-/* --- waiting for the supervisor
- * --------------------------------------------------------------------------- */
+/* --- waiting for the supervisor --- */
 /* One line of the supervisor: 1 ready, 0 go on, or its failure. */
 static int take_line(const char *line, size_t n, const struct progress *p, struct err *e)
 {

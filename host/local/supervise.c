@@ -106,8 +106,7 @@ void vm_end(struct vm *vm)
 	loop_stop(&vm->loop);
 }
 
-/* --- the owner
- * -------------------------------------------------------------------------------------------- */
+/* --- the owner --- */
 static void on_owner_line(struct line_peer *p, char *s, size_t n)
 {
 	struct vm *vm = p->arg;
@@ -136,8 +135,7 @@ static void on_owner_closed(struct line_peer *p, int error)
 
 static const struct line_ops owner_ops = { .line = on_owner_line, .closed = on_owner_closed };
 
-/* --- signals
- * ---------------------------------------------------------------------------------------------- */
+/* --- signals --- */
 static void on_off(void *arg, const struct err *e)
 {
 	(void)arg;
@@ -170,9 +168,7 @@ static int catch_signals(struct vm *vm)
 	return loop_signals(&vm->loop, &set, on_signal, vm);
 }
 
-/* --- set-up
- * -------------------------------------------------------------------------------------------------
- */
+/* --- set-up --- */
 static void init(struct vm *vm, const struct spawn_args *a)
 {
 	vm->dirfd = vm->console_fd = vm->stderr_fd = vm->channel_fd = vm->qemu_child.pidfd = -1;

@@ -85,9 +85,7 @@ int state_dir(const char **ret, struct err *e)
 	return 0;
 }
 
-/* --- reading
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 static int bad_file(struct err *e, const char *path, const char *what)
 {
@@ -225,9 +223,7 @@ int state_each(int (*fn)(void *arg, const struct state_record *r), void *arg, st
 	return 0;
 }
 
-/* --- writing
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static int take_lock(int *ret_fd, struct err *e)
 {
@@ -343,9 +339,7 @@ int state_remove(const char *name, const char *microvm_id, struct err *e)
 	return save(path, tree, e);
 }
 
-/* --- names
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- names --- */
 
 static bool is_alnum(char c)
 {

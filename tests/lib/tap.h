@@ -13,7 +13,8 @@
 
 static int tap_count, tap_failed;
 
-__attribute__((format(printf, 4, 5), unused)) static int tap_ok(int pass, const char *file, int line, const char *fmt, ...)
+__attribute__((format(printf, 4, 5), unused)) static int tap_ok(int pass, const char *file,
+								int line, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -31,7 +32,8 @@ __attribute__((format(printf, 4, 5), unused)) static int tap_ok(int pass, const 
 	return pass;
 }
 
-__attribute__((unused)) static int tap_int(long long got, long long want, const char *file, int line, const char *what)
+__attribute__((unused)) static int tap_int(long long got, long long want, const char *file,
+					   int line, const char *what)
 {
 	int pass = tap_ok(got == want, file, line, "%s", what);
 
@@ -40,12 +42,14 @@ __attribute__((unused)) static int tap_int(long long got, long long want, const 
 	return pass;
 }
 
-__attribute__((unused)) static int tap_str(const char *got, const char *want, const char *file, int line, const char *what)
+__attribute__((unused)) static int tap_str(const char *got, const char *want, const char *file,
+					   int line, const char *what)
 {
 	int pass = tap_ok(got && want && !strcmp(got, want), file, line, "%s", what);
 
 	if (!pass)
-		printf("#   got \"%s\", want \"%s\"\n", got ? got : "(null)", want ? want : "(null)");
+		printf("#   got \"%s\", want \"%s\"\n", got ? got : "(null)",
+		       want ? want : "(null)");
 	return pass;
 }
 
@@ -55,9 +59,10 @@ __attribute__((unused)) static int tap_done(void)
 	return tap_failed || !tap_count;
 }
 
-#define ok(cond, ...)		 tap_ok(!!(cond), __FILE__, __LINE__, __VA_ARGS__)
-#define ok_int(got, want, what)	 tap_int((long long)(got), (long long)(want), __FILE__, __LINE__, what)
-#define ok_str(got, want, what)	 tap_str(got, want, __FILE__, __LINE__, what)
-#define skip(why)		 (tap_count++, printf("ok %d - # SKIP %s\n", tap_count, why))
+#define ok(cond, ...) tap_ok(!!(cond), __FILE__, __LINE__, __VA_ARGS__)
+#define ok_int(got, want, what) \
+	tap_int((long long)(got), (long long)(want), __FILE__, __LINE__, what)
+#define ok_str(got, want, what) tap_str(got, want, __FILE__, __LINE__, what)
+#define skip(why)		(tap_count++, printf("ok %d - # SKIP %s\n", tap_count, why))
 
 #endif

@@ -11,13 +11,16 @@ static void test_messages(void)
 	char longest[2 * ERR_MSG_MAX];
 
 	ok_int(err_set(NULL, ERR_IO, ENOENT, "x"), -ENOENT, "a NULL err still gives the errno");
-	ok_int(err_set(&e, ERR_NOT_FOUND, ENOENT, "file %s", "a"), -ENOENT, "err_set returns the negative errno");
+	ok_int(err_set(&e, ERR_NOT_FOUND, ENOENT, "file %s", "a"), -ENOENT,
+	       "err_set returns the negative errno");
 	ok_str(e.msg, "file a: No such file or directory", "the errno's text is appended");
 	ok_int(err_wrap(&e, "reading %d", 7), -ENOENT, "err_wrap keeps the errno");
-	ok_str(e.msg, "reading 7: file a: No such file or directory", "err_wrap puts context in front");
+	ok_str(e.msg, "reading 7: file a: No such file or directory",
+	       "err_wrap puts context in front");
 	ok_int(err_set(&e, ERR_INTERNAL, 0, "odd"), -EIO, "no errno means -EIO");
 	ok_str(e.msg, "odd", "and no text behind the message");
-	ok_int(err_set(&e, ERR_INVALID, 0, "a\x1b[31mb\nc\x7f"), -EIO, "control characters are accepted");
+	ok_int(err_set(&e, ERR_INVALID, 0, "a\x1b[31mb\nc\x7f"), -EIO,
+	       "control characters are accepted");
 	ok_str(e.msg, "a?[31mb?c?", "and defused");
 	memset(longest, 'x', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
@@ -32,7 +35,7 @@ static void test_codes(void)
 	ok_str(err_code_name(ERR_NOT_FOUND), "not_found", "a code has a name");
 	ok_str(err_code_name((enum err_code)999), "unknown", "a code that is none has one too");
 	ok_int(err_http_status(ERR_FULL), 429, "a code has a status");
-	ok_int(err_http_status((enum err_code)-1), 500, "a code that is none is 500");
+	ok_int(err_http_status((enum err_code) - 1), 500, "a code that is none is 500");
 }
 
 int main(void)

@@ -46,9 +46,7 @@ struct step {
 	"7b\r\n\3\0\0\0\0\0\0\x73{\"event\":\"exit\",\"exit_code\":0,\"signal\":null,\"timed_out\":false," \
 	"\"oom\":false,\"truncated\":false,\"duration_ms\":1,\"xy\":1}\r\n0\r\n\r\n"
 
-/* --- the agent
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- the agent --- */
 
 static int read_request(int fd, char *out, size_t size)
 {
@@ -127,9 +125,7 @@ static void agent(int listener, const struct step *s, int log)
 	_exit(0);
 }
 
-/* --- the client
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- the client --- */
 
 struct outcome {
 	int status; /* of the client process: 0, or see client() */
@@ -272,9 +268,7 @@ static void play(const struct step *script, const struct how *h, struct outcome 
 	unlink(fake_agent);
 }
 
-/* --- the cases
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- the cases --- */
 
 static const struct how plain = { .input = NULL };
 static struct outcome o;

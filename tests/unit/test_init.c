@@ -149,8 +149,7 @@ static void test_limits(void)
 	ok_int(cgroup_limits_for(256 * MIB, 1, 1).work_pids, 1, "and never none");
 }
 
-/* --- supervision: a script that notifies, and one that dies
- * ----------------------------------------------------------- */
+/* --- supervision: a script that notifies, and one that dies --- */
 static struct loop loop;
 static struct sup sup;
 static int ready_calls;

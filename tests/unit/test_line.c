@@ -72,8 +72,7 @@ static void test_caps(void)
 	line_cutter_done(&c);
 }
 
-/* --- peers: A echoes what B sends
- * ------------------------------------------------------------------------------- */
+/* --- peers: A echoes what B sends --- */
 static struct loop loop;
 static struct line_peer *heap_peer;
 static int lines, closes, last_error;

@@ -37,9 +37,12 @@ static int run(struct proc_spec *s, struct buf *out)
 
 static void test_good(struct buf *out)
 {
-	char *sh[] = { "sh", "-c", "printf '%s|' \"$0\" \"$@\"; pwd; cat; exit 7", "a b", "", "c", NULL };
-	char *fds[] = { "sh", "-c", "ls /proc/self/fd | wc -l; ps -o sid= -p $$ | tr -d ' '; echo $$", NULL };
-	char *sig[] = { "sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status | tr -d '\\n\\t'", NULL };
+	char *sh[] = { "sh", "-c", "printf '%s|' \"$0\" \"$@\"; pwd; cat; exit 7", "a b", "",
+		       "c",  NULL };
+	char *fds[] = { "sh", "-c",
+			"ls /proc/self/fd | wc -l; ps -o sid= -p $$ | tr -d ' '; echo $$", NULL };
+	char *sig[] = { "sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status | tr -d '\\n\\t'",
+			NULL };
 	char *env[] = { "PATH=/usr/bin:/bin", "X=1", NULL };
 	struct proc_spec s = PROC_SPEC_INIT;
 	char *line, *sid;
@@ -53,17 +56,20 @@ static void test_good(struct buf *out)
 	line = out->p;
 	ok(!strncmp(line, "4\n", 2), "no descriptor but three (and ls's own) is inherited");
 	sid = line + 2;
-	ok(strchr(sid, '\n') && !strncmp(sid, strchr(sid, '\n') + 1, (size_t)(strchr(sid, '\n') - sid)),
+	ok(strchr(sid, '\n') &&
+		   !strncmp(sid, strchr(sid, '\n') + 1, (size_t)(strchr(sid, '\n') - sid)),
 	   "it leads its session");
 	(void)signal(SIGPIPE, SIG_IGN);
 	s.argv = sig;
 	ok_int(run(&s, out), 0, "with signals ignored here");
-	ok_str(out->p, "SigBlk:0000000000000000SigIgn:0000000000000000", "the child has a clean slate");
+	ok_str(out->p, "SigBlk:0000000000000000SigIgn:0000000000000000",
+	       "the child has a clean slate");
 }
 
 static void test_bad(void)
 {
-	char *nonesuch[] = { "nonesuch-program", NULL }, *empty[] = { "", NULL }, *ok_prog[] = { "true", NULL };
+	char *nonesuch[] = { "nonesuch-program", NULL }, *empty[] = { "", NULL },
+	     *ok_prog[] = { "true", NULL };
 	char *dir[] = { "/tmp", NULL }, *plain[] = { "/etc/passwd", NULL };
 	struct proc_spec s = PROC_SPEC_INIT;
 	struct proc_child c;

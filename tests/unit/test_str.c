@@ -13,14 +13,20 @@ static void test_u64(void)
 		int ret;
 		uint64_t value;
 	} t[] = {
-		{ "", 0, 9, -EINVAL, 0 },	 { " 1", 0, 9, -EINVAL, 0 },
-		{ "+1", 0, 9, -EINVAL, 0 },	 { "-1", 0, 9, -EINVAL, 0 },
-		{ "1 ", 0, 9, -EINVAL, 0 },	 { "0x1", 0, 9, -EINVAL, 0 },
-		{ "1e3", 0, 9999, -EINVAL, 0 },	 { "10", 0, 9, -ERANGE, 0 },
-		{ "0", 1, 9, -ERANGE, 0 },	 { "18446744073709551616", 0, UINT64_MAX, -ERANGE, 0 },
+		{ "", 0, 9, -EINVAL, 0 },
+		{ " 1", 0, 9, -EINVAL, 0 },
+		{ "+1", 0, 9, -EINVAL, 0 },
+		{ "-1", 0, 9, -EINVAL, 0 },
+		{ "1 ", 0, 9, -EINVAL, 0 },
+		{ "0x1", 0, 9, -EINVAL, 0 },
+		{ "1e3", 0, 9999, -EINVAL, 0 },
+		{ "10", 0, 9, -ERANGE, 0 },
+		{ "0", 1, 9, -ERANGE, 0 },
+		{ "18446744073709551616", 0, UINT64_MAX, -ERANGE, 0 },
 		{ "99999999999999999999999", 0, UINT64_MAX, -ERANGE, 0 },
 		{ "18446744073709551615", 0, UINT64_MAX, 0, UINT64_MAX },
-		{ "0", 0, 9, 0, 0 },		 { "007", 0, 9, 0, 7 },
+		{ "0", 0, 9, 0, 0 },
+		{ "007", 0, 9, 0, 7 },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
@@ -38,13 +44,19 @@ static void test_ns(void)
 		int ret;
 		int64_t ns;
 	} t[] = {
-		{ "", -EINVAL, 0 },	     { ".5", -EINVAL, 0 },
-		{ "1.", -EINVAL, 0 },	     { "-1", -EINVAL, 0 },
-		{ "nan", -EINVAL, 0 },	     { "1e9", -EINVAL, 0 },
-		{ "1m", -EINVAL, 0 },	     { "3601", -ERANGE, 0 },
+		{ "", -EINVAL, 0 },
+		{ ".5", -EINVAL, 0 },
+		{ "1.", -EINVAL, 0 },
+		{ "-1", -EINVAL, 0 },
+		{ "nan", -EINVAL, 0 },
+		{ "1e9", -EINVAL, 0 },
+		{ "1m", -EINVAL, 0 },
+		{ "3601", -ERANGE, 0 },
 		{ "99999999999999999999", -ERANGE, 0 },
-		{ "2", 0, 2000000000 },	     { "0.25", 0, 250000000 },
-		{ "2s", 0, 2000000000 },     { "0.0000000009", 0, 0 },
+		{ "2", 0, 2000000000 },
+		{ "0.25", 0, 250000000 },
+		{ "2s", 0, 2000000000 },
+		{ "0.0000000009", 0, 0 },
 		{ "1.123456789123", 0, 1123456789 },
 	};
 
@@ -63,12 +75,12 @@ static void test_bytes(void)
 		int ret;
 		uint64_t bytes;
 	} t[] = {
-		{ "512", 0, 512ULL << 20 },	 { "2g", 0, 2ULL << 30 },
-		{ "2GiB", 0, 2ULL << 30 },	 { "64k", 0, 64ULL << 10 },
-		{ "1T", 0, 1ULL << 40 },	 { "1MB", 0, 1ULL << 20 },
-		{ "", -EINVAL, 0 },		 { "g", -EINVAL, 0 },
-		{ "1x", -EINVAL, 0 },		 { "1gg", -EINVAL, 0 },
-		{ "-1g", -EINVAL, 0 },		 { "17592186044416", -ERANGE, 0 },
+		{ "512", 0, 512ULL << 20 },  { "2g", 0, 2ULL << 30 },
+		{ "2GiB", 0, 2ULL << 30 },   { "64k", 0, 64ULL << 10 },
+		{ "1T", 0, 1ULL << 40 },     { "1MB", 0, 1ULL << 20 },
+		{ "", -EINVAL, 0 },	     { "g", -EINVAL, 0 },
+		{ "1x", -EINVAL, 0 },	     { "1gg", -EINVAL, 0 },
+		{ "-1g", -EINVAL, 0 },	     { "17592186044416", -ERANGE, 0 },
 		{ "16777216t", -ERANGE, 0 },
 	};
 
@@ -86,13 +98,20 @@ static void test_utf8(void)
 		const char *in;
 		bool valid;
 	} t[] = {
-		{ "", true },		   { "abc", true },
-		{ "\xc3\xa4", true },	   { "\xe2\x82\xac", true },
-		{ "\xf0\x9f\x98\x80", true }, { "\xf4\x8f\xbf\xbf", true },
-		{ "\x80", false },	   { "\xc3", false },
-		{ "\xc0\xaf", false },	   { "\xe0\x80\xaf", false },
-		{ "\xed\xa0\x80", false }, { "\xf4\x90\x80\x80", false },
-		{ "\xff", false },	   { "a\xe2\x82", false },
+		{ "", true },
+		{ "abc", true },
+		{ "\xc3\xa4", true },
+		{ "\xe2\x82\xac", true },
+		{ "\xf0\x9f\x98\x80", true },
+		{ "\xf4\x8f\xbf\xbf", true },
+		{ "\x80", false },
+		{ "\xc3", false },
+		{ "\xc0\xaf", false },
+		{ "\xe0\x80\xaf", false },
+		{ "\xed\xa0\x80", false },
+		{ "\xf4\x90\x80\x80", false },
+		{ "\xff", false },
+		{ "a\xe2\x82", false },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(t); i++)
@@ -110,7 +129,8 @@ int main(void)
 	str_hex("\x00\x9f\xff\x10", 4, hex);
 	ok_str(hex, "009fff10", "str_hex");
 	ok_int(str_format(small, sizeof(small), "%d", 123), 0, "str_format that just fits");
-	ok_int(str_format(small, sizeof(small), "%d", 1234), -ENAMETOOLONG, "str_format that does not");
+	ok_int(str_format(small, sizeof(small), "%d", 1234), -ENAMETOOLONG,
+	       "str_format that does not");
 	ok(str_starts("abc", "ab") && !str_starts("ab", "abc"), "str_starts");
 	return tap_done();
 }

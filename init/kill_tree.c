@@ -17,11 +17,11 @@ void kill_tree(int sig)
 	AUTO_BUF b;
 	char path[64], *s, *end;
 
+	buf_init(&b, LIST_MAX);
 	if (getpid() == 1) {
 		(void)kill(-1, sig);
 		return;
 	}
-	buf_init(&b, LIST_MAX);
 	ignore_result(str_format(path, sizeof(path), "/proc/self/task/%ld/children",
 				 (long)getpid())); /* it fits */
 	if (fd_read_file(AT_FDCWD, path, &b) < 0)

@@ -289,10 +289,12 @@ void route_exec_signal(struct httpd_req *r)
 void route_exec_delete(struct httpd_req *r)
 {
 	struct exec *e = named(r);
-	const char *keep = httpd_query(r, "keep");
+	const char *kill = httpd_query(r, "kill");
 
 	if (!e)
 		return;
-	exec_forget(e, keep && !strcmp(keep, "1"));
+	/* A client that has seen the end tidies up; the server that its command started must
+	 * survive that. */
+	exec_forget(e, !kill || strcmp(kill, "1") != 0);
 	httpd_reply_json(r, 200, cJSON_CreateObject());
 }

@@ -150,11 +150,11 @@ for body, name, detail in (
 # --- exec: timeouts
 for limit in (0, -1, 0.3):
     start = time.monotonic()
-    got = post(X, {"command": "sh", "args": ["-c", "echo early; sleep 100"], "timeout": limit}, f"timeout {limit}", 504,
+    got = post(X, {"command": "sh", "args": ["-c", f"echo early; sleep 100.{os.getpid()}"], "timeout": limit}, f"timeout {limit}", 504,
                lambda g: g["detail"] == "command timed out" and g["timed_out"] and g["exit_code"] == -9 and g["signal"] == 9)
     ok(time.monotonic() - start < 10, "  is kept")
 equal(got["stdout"], b64("early\n"), "with the output so far")
-ok(not processes(b"sleep\x00100"), "and the whole tree is gone")
+ok(not processes(f"sleep\x00100.{os.getpid()}".encode()), "and the whole tree is gone")
 
 # --- fs
 W, R = "/v1/fs/write", "/v1/fs/read"

@@ -17,11 +17,23 @@ import time
 from _agentd import *
 
 CGROUP = os.environ.get("AGENTD_TEST_CGROUP") == "1"
-MANY = 1000 if CGROUP else 10000  # what does not depend on cgroups is done in full once
+MANY = int(os.environ.get("AGENTD_TEST_MANY") or (1000 if CGROUP else 10000))  # what does not depend on cgroups is done in full once
+ME = os.getpid()
 a = Agentd()
 s, info = a.json("GET", "/v1/info")
 equal(info["cgroups"], CGROUP, "info tells whether trees are cgroups")
 ok(a.rss() <= 1024, f"at rest agentd has {a.rss()} KiB")
+
+
+def nap(n):
+    """A command that sleeps for N seconds and is ours: alive(N) finds it."""
+    return f"sleep {n}.{ME}"
+
+
+def alive(n):
+    return processes(f"sleep\0{n}.{ME}".encode())
+
+
 names = (f"e{i}" for i in range(10**6))
 
 
@@ -112,8 +124,8 @@ for name in ("a.b", "a%20b", "a" * 65, "a%2fb", "%e4"):
     ok(s == 400, f"the id {name[:10]!r} is refused", (s, b))
 
 # --- idempotent start
-s, b = a.put("same", shell="echo x >> " + a.dir + "/once; sleep 100")
-s2, b2_ = a.put("same", shell="echo x >> " + a.dir + "/once; sleep 100")
+s, b = a.put("same", shell="echo x >> " + a.dir + f"/once; {nap(100)}")
+s2, b2_ = a.put("same", shell="echo x >> " + a.dir + f"/once; {nap(100)}")
 ok(s == 201 and s2 == 200 and b["pid"] == b2_["pid"], "the same request again starts nothing", (s, s2))
 time.sleep(0.2)
 equal(open(a.dir + "/once").read(), "x\n", "A29: it ran once")
@@ -121,7 +133,7 @@ s, b = a.put("same", shell="true")
 equal(s, 409, "another request under a live id")
 for i in range(100):
     name = next(names)
-    a.put(name, argv=["sleep", "100"])
+    a.put(name, argv=nap(100).split())
     s, b = a.json("POST", f"/v1/execs/{name}/signal", {"signal": "TERM"})
     if s != 200:
         break
@@ -129,27 +141,27 @@ for i in range(100):
 equal(s, 200, "A15: cancelled the instant its id is returned, 100 times")
 s, b, h = a.request("DELETE", "/v1/execs/same")
 ok(s == 200 and a.json("GET", "/v1/execs/same")[0] == 404 and a.request("DELETE", "/v1/execs/same")[0] == 404, "DELETE forgets")
-ok(until(lambda: not processes(b"sleep\x00100")), "and kills")
+ok(until(lambda: not alive(100)), "and kills")
 s, b = a.put("same", shell="true")
 equal(s, 201, "the id is free again")
 a.request("DELETE", "/v1/execs/same")
 
 # --- A1 and B: trees
 start = time.monotonic()
-s, b = a.sh("sleep 61 & exit 3")
+s, b = a.sh(nap(61) + " & exit 3")
 ok(b["exit_code"] == 3 and time.monotonic() - start < 10, "A1: a background child delays nothing", b)
-ok(processes(b"sleep\x0061"), "and lives on")
-for p in processes(b"sleep\x0061"):
+ok(alive(61), "and lives on")
+for p in alive(61):
     os.kill(p, signal.SIGKILL)
 out, err, end = native(shell="(sleep 0.05; echo late) & echo early; exit 0")
 equal(out, b"early\nlate\n", "what comes within the linger is captured")
-TREE = ("sleep 301 & setsid sleep 302 & (setsid sh -c 'sleep 303 & setsid sleep 304 >/dev/null 2>&1 & wait' &) ; "
-        "nohup sleep 305 >/dev/null 2>&1 & echo up; wait")
+TREE = (f"{nap(301)} & setsid {nap(302)} & (setsid sh -c '{nap(303)} & setsid {nap(304)} >/dev/null 2>&1 & wait' &) ; "
+        f"nohup {nap(305)} >/dev/null 2>&1 & echo up; wait")
 for run in (lambda: a.sh(TREE, timeout=1.0)[1], lambda: native(shell=TREE, timeout_ms=1000)[2]):
     start = time.monotonic()
     b = run()
     ok(b["timed_out"] and b["signal"] == 9 and time.monotonic() - start < 15, "B35: a timeout is kept", b)
-    ok(until(lambda: not [p for n in range(301, 306) for p in processes(b"sleep\x00%d" % n)]),
+    ok(until(lambda: not [p for n in range(301, 306) for p in alive(n)]),
        "B36: and ends the whole tree, double forks and setsid too")
 s, b = a.sh("kill -TERM 0; sleep 100", timeout=20)
 ok(b.get("signal") == 15 and a.request("GET", "/healthz")[0] == 200, "B42: kill 0 does not reach agentd", b)
@@ -161,7 +173,7 @@ st = a.stream(name)
 st.frame()
 s, b = a.json("POST", f"/v1/execs/{name}/signal", {"signal": "KILL", "to": "tree"})
 ok(s == 200 and st.all()[2][-1]["signal"] == 9 and
-   until(lambda: not [p for n in range(301, 306) for p in processes(b"sleep\x00%d" % n)]), "KILL to the tree")
+   until(lambda: not [p for n in range(301, 306) for p in alive(n)]), "KILL to the tree")
 equal(a.json("POST", f"/v1/execs/{name}/signal", {"signal": "TERM"})[0], 410, "a signal after the end")
 a.request("DELETE", f"/v1/execs/{name}")
 name = next(names)
@@ -176,17 +188,18 @@ out, err, events = st.all()
 ok(out == b"usr1\n" and events[-1]["exit_code"] == 5, "a signal to the leader", (out, events))
 a.request("DELETE", f"/v1/execs/{name}")
 name = next(names)
-a.put(name, shell="(setsid sleep 306 >/dev/null 2>&1 &); sleep 0.1")
+a.put(name, shell=f"(setsid {nap(306)} >/dev/null 2>&1 &); sleep 0.1")
 a.output(name)
 equal(a.json("GET", f"/v1/execs/{name}")[1]["state"], "exited", "exited, though a background child lives")
-a.request("DELETE", f"/v1/execs/{name}")
-ok(until(lambda: not processes(b"sleep\x00306")), "which DELETE kills")
+a.request("DELETE", f"/v1/execs/{name}?kill=1")
+ok(until(lambda: not alive(306)), "which DELETE kills with kill=1")
 name = next(names)
-a.put(name, shell="setsid sleep 307 >/dev/null 2>&1 & exit 0")
+a.put(name, shell=f"setsid {nap(307)} >/dev/null 2>&1 & exit 0")
 a.output(name)
-a.request("DELETE", f"/v1/execs/{name}?keep=1")
-ok(processes(b"sleep\x00307"), "unless keep=1")
-for p in processes(b"sleep\x00307"):
+a.request("DELETE", f"/v1/execs/{name}")
+time.sleep(0.2)
+ok(alive(307), "and leaves alone without")
+for p in alive(307):
     os.kill(p, signal.SIGKILL)
 
 # --- what a child gets
@@ -220,7 +233,7 @@ a.put(name, argv=["true"])
 equal(a.request("POST", f"/v1/execs/{name}/stdin", b"x")[0], 409, "input to a command without")
 a.request("DELETE", f"/v1/execs/{name}")
 name = next(names)
-a.put(name, argv=["sleep", "308"], stdin=True)
+a.put(name, argv=nap(308).split(), stdin=True)
 hung = threading.Thread(target=lambda: a.request("POST", f"/v1/execs/{name}/stdin", b"y" * 5000000))
 hung.start()
 time.sleep(0.3)
@@ -392,7 +405,7 @@ for i in range(1000):
 ok(until(lambda: a.fds() <= base + 70, 30), "1,000 aborted streams leave no descriptor", (base, a.fds()))
 a.request("DELETE", f"/v1/execs/{name}")
 name = next(names)
-a.put(name, argv=["sleep", "100"])
+a.put(name, argv=nap(100).split())
 for i in range(200):
     x = socket.create_connection(("127.0.0.1", a.port))
     x.sendall(f"GET /v1/execs/{name}/output?follow=1 HTTP/1.1\r\nHost: h\r\n\r\n".encode())
@@ -403,12 +416,12 @@ a.request("DELETE", f"/v1/execs/{name}")
 
 # --- a full table
 full = [next(names) for i in range(257)]
-codes = [a.put(n, argv=["sleep", "309"])[0] for n in full]
+codes = [a.put(n, argv=nap(309).split())[0] for n in full]
 equal((codes[:256].count(201), codes[256]), (256, 429), "256 commands, then 429")
 equal(a.sh("true")[0], 429, "for the compatible route too")
 for n in full[:256]:
     a.request("DELETE", f"/v1/execs/{n}")
-ok(until(lambda: not processes(b"sleep\x00309")), "all are killed")
+ok(until(lambda: not alive(309)), "all are killed")
 ok(until(lambda: a.json("GET", "/v1/info")[1]["slots"] == 0), "and the table is empty", a.json("GET", "/v1/info"))
 codes = [a.put(next(names), argv=["true"])[0] for i in range(300)]
 equal(codes.count(201), 300, "ended commands make room for new ones")
@@ -455,7 +468,7 @@ equal(a.sh("true")[0], 200, "reopened")
 
 # --- the end
 ok(a.proc.poll() is None and a.rss() < 8000, f"agentd is alive with {a.rss()} KiB")
-a.put("last", shell="trap '' TERM; sleep 310 & setsid sleep 310 & wait")
+a.put("last", shell=f"trap '' TERM; {nap(310)} & setsid {nap(310)} & wait")
 slow_done = []
 slow = threading.Thread(target=lambda: slow_done.append(a.sh("sleep 0.7; echo done")))
 slow.start()
@@ -463,7 +476,7 @@ time.sleep(0.3)
 equal(a.stop(), 0, "SIGTERM ends it with 0")
 slow.join()
 equal(slow_done[0][1]["stdout"], b"done\n", "after the request that was being answered")
-ok(until(lambda: not processes(b"sleep\x00310")), "and no tree is left")
+ok(until(lambda: not alive(310)), "and no tree is left")
 for env, want in (({"AGENTD_PORT": "x"}, 2), ({"AGENTD_PORT": "0"}, 2), ({"AGENTD_PORT": "65536"}, 2),
                   ({"AGENTD_TOKEN_FILE": "/no/such"}, 2), ({"AGENTD_BIND": "localhost"}, 1)):
     r = subprocess.run([BIN], env={"AGENTD_PORT": str(free_port()), "AGENTD_SOCKET": "/tmp/agentd-test-no.sock", **env},

@@ -85,8 +85,11 @@ static int step_mounts(struct err *e)
 
 static int step_modules(struct err *e)
 {
-	int r = modules_load(MODULES_LIST, e);
+	int r;
 
+	if (access(MODULES_LIST, F_OK) < 0)
+		return 0;
+	r = modules_load(MODULES_LIST, e);
 	bootlog_console(); /* a console or the port may have come with a module */
 	bootlog_open_port();
 	return r;

@@ -35,9 +35,11 @@ struct exec_pipe { /* one output of a command */
 	int fd;		 /* owned; -1 at its end */
 	unsigned stream; /* PROTO_STREAM_STDOUT or _STDERR */
 	uint64_t bytes;
-	uint64_t since_end;	 /* bytes read since the leader's end */
-	bool drained;		 /* it was empty at a moment after the leader's end */
-	struct loop_timer spill; /* pause while what comes is thrown away */
+	uint64_t since_end; /* bytes read since the leader's end */
+	bool drained;	    /* it was empty at a moment after the leader's end */
+	int64_t last_turn;  /* when it was read last */
+	struct loop_timer
+		spill; /* until then it is not watched: rests, or what comes is thrown away */
 };
 
 /* Somebody who reads the log live. Embedded in the reader's object. */

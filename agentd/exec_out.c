@@ -21,6 +21,10 @@
  * result says truncated. The fastest follower sets the pace, so that a slow one holds up nobody
  * else.
  *
+ * Rest. A command that writes small pieces in a row would wake agentd, its client, and in a VM the channel and the
+ * host for each of them. So after a small read that follows another one closely, the pipe is left to fill for a
+ * moment. The first bytes after a silence go on at once, and so do large reads.
+ *
  * Linger. After the leader's end: each pipe is read until it has been found empty once (or as much
  * as it can hold has been read), which is all that the leader itself wrote; then until both have
  * ended, or nothing came for 100 ms, or 500 ms are over. While the command stands for a slow reader
@@ -42,6 +46,8 @@ static int open_pipe(struct exec_pipe *p, int *ret_child)
 
 	if (pipe2(fd, O_CLOEXEC) < 0)
 		return -errno;
+	(void)fcntl(fd[0], F_SETPIPE_SZ,
+		    LIMIT_PIPE); /* smaller where the system's limit for users is reached */
 	r = fd_set_nonblock(fd[0], true);
 	if (r < 0) {
 		(void)close(fd[0]);
@@ -296,6 +302,18 @@ void exec_capture_done(struct buf *b)
 	buf_done(b);
 }
 
+static void rest(struct exec_pipe *p, uint64_t got)
+{
+	int64_t now = loop_now();
+	bool burst = now - p->last_turn < LIMIT_BURST_NS;
+
+	p->last_turn = now;
+	if (!burst || got >= LIMIT_REST_BELOW || p->e->state != EXEC_RUNNING || !p->watch.loop)
+		return;
+	loop_del(&p->watch);
+	loop_arm(p->e->loop, &p->spill, LIMIT_REST_NS);
+}
+
 static void on_readable(struct loop_watch *w, uint32_t events)
 {
 	struct exec_pipe *p = w->arg;
@@ -307,6 +325,7 @@ static void on_readable(struct loop_watch *w, uint32_t events)
 		;
 	if (p->bytes != before)
 		exec_wake_followers(e);
+	rest(p, p->bytes - before);
 	if (e->state == EXEC_LINGER)
 		linger_check(e);
 	else

@@ -32,6 +32,12 @@
 /* Bytes of one read(2) from a child, and how many before another descriptor gets its turn. */
 #define LIMIT_READ	  (64UL << 10)
 #define LIMIT_READ_ROUNDS 4
+/* Size of a child's pipe, and when it is left to fill: after reads of less than that which follow another within
+ * the burst time. */
+#define LIMIT_PIPE	  (256 << 10)
+#define LIMIT_REST_BELOW  (32UL << 10)
+#define LIMIT_REST_NS	  LIMIT_MS_NS
+#define LIMIT_BURST_NS	  (5 * LIMIT_MS_NS)
 
 /* How long a child may stand because the log is full of bytes that nobody has fetched: from the
  * start or since the last follower left; and with a follower that takes nothing. */

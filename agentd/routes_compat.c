@@ -21,6 +21,8 @@
  * The order of members is the original's first, then ours.
  */
 
+#define SMALL_MAX 8192
+
 struct job {
 	struct httpd_req *r;	    /* NULL when the client has gone */
 	bool running;		    /* the exec will still call on_done */
@@ -96,6 +98,20 @@ static int compose(struct job *j, const struct exec *e)
 	return 0;
 }
 
+/* A short answer goes out with its head in one packet. */
+static void send_answer(struct job *j, int status)
+{
+	static char small[SMALL_MAX];
+	int64_t n = parts_length(&j->body);
+
+	if (n > SMALL_MAX)
+		httpd_reply_stream(j->r, status, "application/json", n, on_pull, j);
+	else if (parts_pull(&j->body, small, (size_t)n) == n)
+		httpd_reply(j->r, status, "application/json", small, (size_t)n);
+	else
+		httpd_reply_error(j->r, 500, "the answer cannot be composed");
+}
+
 static void on_done(struct exec *e, void *arg)
 {
 	struct job *j = arg;
@@ -111,8 +127,7 @@ static void on_done(struct exec *e, void *arg)
 		httpd_reply_error(j->r, 500, "out of memory");
 		return;
 	}
-	httpd_reply_stream(j->r, e->timed_out ? 504 : 200, "application/json",
-			   parts_length(&j->body), on_pull, j);
+	send_answer(j, e->timed_out ? 504 : 200);
 }
 
 /* --- what cannot be started --- */

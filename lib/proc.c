@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,46 +23,55 @@
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
 
+#define CHILD_STACK 65536
+
 extern char **environ;
+
+/*
+ * Copying the page tables of the parent and then faulting on each page is most of what a fork costs. So the child borrows the
+ * parent's memory until it executes its program, as with vfork(2), and nothing it does before may be meant to stay in its
+ * memory only. Into a cgroup a process can be born by clone3(2) alone, which cannot be given a stack from C: that child has a
+ * copy. What went wrong comes over a pipe in all cases, because emulators of user space (qemu-user) share no memory even when
+ * asked to.
+ */
 
 struct failure {
 	int step;
 	int errnum;
 };
 
-/* clone3(2); where it is missing or refused (old kernel, container filter, qemu-user), fork and pidfd_open(2). */
-static pid_t fork_with_pidfd(int cgroup_fd, int *ret_pidfd)
-{
-	int pidfd = -1;
-	struct clone_args a = { .flags = CLONE_PIDFD,
-				.pidfd = (uint64_t)(uintptr_t)&pidfd,
-				.exit_signal = SIGCHLD };
-	pid_t pid;
+struct start {
+	const struct proc_spec *spec;
+	int report; /* write end of the pipe */
+	pid_t parent;
+};
 
-	if (cgroup_fd >= 0) {
-		a.flags |= CLONE_INTO_CGROUP;
-		a.cgroup = (unsigned)cgroup_fd;
-	}
-	pid = (pid_t)syscall(SYS_clone3, &a, sizeof(a));
-	if (pid < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL)) {
-		pid = fork();
-		if (pid > 0)
-			pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* CLOEXEC by itself */
-		if (pid == 0 &&
-		    cgroup_fd >= 0) /* best effort: the group is a limit, not the command */
-			ignore_result(fd_write_str(cgroup_fd, "cgroup.procs", "0"));
-	}
-	*ret_pidfd = pidfd;
-	return pid;
+static sigset_t
+	touched; /* signals that were not at their default when the first child was started */
+
+static void remember_signals(void)
+{
+	static bool known;
+	struct sigaction sa;
+
+	if (known)
+		return;
+	known = true;
+	(void)sigemptyset(&touched);
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sigaction(sig, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL)
+			(void)sigaddset(&touched, sig);
+	(void)sigaddset(&touched, SIGPIPE); /* the one that servers ignore at any time */
 }
 
+/* What the program inherits: execve(2) itself undoes handlers, but neither ignored signals nor the mask. */
 static void reset_signals(void)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
 	for (int sig = 1; sig < NSIG; sig++)
-		if (sig != SIGKILL && sig != SIGSTOP)
+		if (sigismember(&touched, sig) == 1)
 			(void)sigaction(sig, &dfl, NULL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -171,24 +182,82 @@ static int child_setup(const struct proc_spec *s, int *step)
 	return s->child_fn ? s->child_fn(s->child_arg) : 0;
 }
 
-static NORETURN void child_main(const struct proc_spec *s, int report, pid_t parent)
+static int child_main(void *arg)
 {
+	struct start *st = arg;
+	const struct proc_spec *s = st->spec;
 	struct failure f = { 0 };
 	int r;
 
 	reset_signals();
 	r = child_setup(s, &f.step);
-	if (r == 0 && (s->flags & PROC_DEATHSIG) && getppid() != parent)
+	if (r == 0 && (s->flags & PROC_DEATHSIG) && getppid() != st->parent)
 		_exit(127); /* the parent died before PR_SET_PDEATHSIG was in force */
 	if (r == 0) {
 		f.step = PROC_STEP_EXEC;
 		r = exec_search(s, s->envp ? s->envp : environ);
 	}
 	f.errnum = -r;
-	if (write(report, &f, sizeof(f)) < 0) {
+	if (write(st->report, &f, sizeof(f)) < 0) {
 		/* the parent then sees EOF and the exit status 127 */
 	}
 	_exit(127);
+}
+
+/* As vfork(2): the parent's memory, a stack of its own, and the parent waits until the program runs. */
+static pid_t clone_shared(struct start *st, int *ret_pidfd)
+{
+	static _Alignas(16) char stack[CHILD_STACK];
+	sigset_t all, old;
+	pid_t pid;
+
+	(void)sigfillset(&all); /* a handler of the parent must not run in the child */
+	(void)sigprocmask(SIG_SETMASK, &all, &old);
+	pid = clone(child_main, stack + sizeof(stack),
+		    CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, st, ret_pidfd);
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+static pid_t clone_into_cgroup(struct start *st, int *ret_pidfd)
+{
+	struct clone_args a = { .flags = CLONE_PIDFD | CLONE_INTO_CGROUP,
+				.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+				.exit_signal = SIGCHLD,
+				.cgroup = (unsigned)st->spec->cgroup_fd };
+	pid_t pid = (pid_t)syscall(SYS_clone3, &a, sizeof(a));
+
+	if (pid == 0)
+		_exit(child_main(st));
+	return pid;
+}
+
+/* Where neither is to be had (old kernel, container filter, qemu-user). */
+static pid_t fork_plain(struct start *st, int *ret_pidfd)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (st->spec->cgroup_fd >=
+		    0) /* best effort: the group is a limit, not the command */
+			ignore_result(fd_write_str(st->spec->cgroup_fd, "cgroup.procs", "0"));
+		_exit(child_main(st));
+	}
+	if (pid > 0)
+		*ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* CLOEXEC by itself */
+	return pid;
+}
+
+static pid_t start_child(struct start *st, int *ret_pidfd)
+{
+	pid_t pid = st->spec->cgroup_fd < 0 ? clone_shared(st, ret_pidfd)
+					    : clone_into_cgroup(st, ret_pidfd);
+
+	if (pid < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL)) {
+		*ret_pidfd = -1;
+		pid = fork_plain(st, ret_pidfd);
+	}
+	return pid;
 }
 
 static int describe(const struct proc_spec *s, const struct failure *f, struct err *e)
@@ -216,10 +285,12 @@ int proc_spawn(const struct proc_spec *s, struct proc_child *ret, enum proc_step
 {
 	int p[2];
 	AUTO_FD rd = -1, wr = -1, pidfd = -1;
-	pid_t pid, parent = getpid();
+	struct start st = { .spec = s, .parent = getpid() };
 	struct failure f = { .step = PROC_STEP_FORK };
+	pid_t pid;
 	ssize_t k;
 
+	remember_signals();
 	if (pipe2(p, O_CLOEXEC) < 0)
 		return err_set(e, ERR_IO, errno, "cannot start %s: pipe", s->argv[0]);
 	rd = p[0];
@@ -227,14 +298,13 @@ int proc_spawn(const struct proc_spec *s, struct proc_child *ret, enum proc_step
 	(void)close(p[1]);
 	if (wr < 0)
 		return err_set(e, ERR_IO, errno, "cannot start %s: pipe", s->argv[0]);
-	pid = fork_with_pidfd(s->cgroup_fd, &pidfd);
+	st.report = wr;
+	pid = start_child(&st, &pidfd);
 	if (pid < 0) {
 		if (ret_step)
 			*ret_step = PROC_STEP_FORK;
 		return err_set(e, ERR_FULL, errno, "cannot start %s: fork", s->argv[0]);
 	}
-	if (pid == 0)
-		child_main(s, wr, parent);
 	fd_close(&wr);
 	do
 		k = read(rd, &f, sizeof(f));

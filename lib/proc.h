@@ -9,10 +9,11 @@
 #include "err.h"
 
 /*
- * Starting a program: fork by clone3(2) with a pidfd and, where a cgroup is given, straight into that cgroup. The
- * child has a clean signal mask and dispositions, no descriptor but 0, 1, 2 (and KEEP), and its own session when
- * asked. A failure in the child (which step, which errno) comes back to the parent over a CLOEXEC pipe, so that a
- * process that never became its program is never reported as started.
+ * Starting a program: a child as by vfork(2) with a pidfd or, where a cgroup is given, by clone3(2) straight into that
+ * cgroup. The child has a clean signal mask and dispositions (a signal other than SIGPIPE that is ignored must be so
+ * before the first start), no descriptor but 0, 1, 2 (and KEEP), and its own session when asked. A failure in the
+ * child (which step, which errno) comes back to the parent over a CLOEXEC pipe, so that a process that never became its
+ * program is never reported as started.
  */
 enum proc_step {
 	PROC_STEP_FORK,
@@ -42,7 +43,8 @@ struct proc_spec {
 	int keep_len;
 	int cgroup_fd;	/* directory of a cgroup2 group, -1 = the caller's */
 	unsigned flags; /* enum proc_flags */
-	/* Runs in the child after CWD, before exec. 0 or a negative errno. NULL = none. */
+	/* Runs in the child after CWD, before exec, in memory that may be the parent's: it must not change any. 0 or a
+	 * negative errno. NULL = none. */
 	int (*child_fn)(void *arg);
 	void *child_arg;
 };

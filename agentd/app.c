@@ -212,10 +212,10 @@ int app_start(struct app *a, struct err *e)
 
 	if (r == 0)
 		r = take_signals(a);
-	if (r == 0 && getpid() != 1)
-		r = proc_become_subreaper();
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "cannot start");
+	if (getpid() != 1 && proc_become_subreaper() < 0) /* qemu-user has no such thing */
+		log_warn("orphans of commands go to PID 1, not to agentd");
 	a->stop_timer.fn = stop_step;
 	a->stop_timer.arg = a;
 	child_remember();

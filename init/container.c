@@ -209,12 +209,12 @@ int container_main(char **argv)
 	default_env();
 	if (r == 0)
 		r = take_signals();
-	if (r == 0 && getpid() != 1)
-		r = proc_become_subreaper();
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
 		return CONTAINER_EXIT_USAGE;
 	}
+	if (getpid() != 1 && proc_become_subreaper() < 0) /* qemu-user has no such thing */
+		log_warn("orphans go to PID 1, not to asb-init");
 	sup = (struct sup){ .env = environ, .cgroup_fd = -1, .ready = on_ready };
 	sup_init(&sup, &loop);
 	if (add_service("agentd") < 0)

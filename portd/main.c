@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +20,7 @@
 #include "../lib/str.h"
 #include "port.h"
 #include "portd.h"
+#include "version.h"
 
 #define PORT_WAIT_MS 5000
 
@@ -36,6 +39,18 @@ static int open_channel(int argc, char **argv, int *ret_fd, struct err *e)
 	*ret_fd = (int)fd;
 	r = fd_set_nonblock(*ret_fd, true);
 	return r < 0 ? err_set(e, ERR_USAGE, -r, "descriptor %s", argv[2]) : 0;
+}
+
+/* --version and --help; false when it is neither. */
+static bool told(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "--version"))
+		return printf("asb-portd %s\n", ASB_VERSION) > 0;
+	if (argc == 2 && !strcmp(argv[1], "--help"))
+		return printf("usage: asb-portd [--fd N | PATH]\n\n"
+			      "The guest's end of the channel of a local microVM: asb-init starts it. See "
+			      "asb-portd(8).\n") > 0;
+	return false;
 }
 
 /* Tells who started us that the port is open: from now on nothing the host sends is lost. */
@@ -60,6 +75,8 @@ int main(int argc, char **argv)
 
 	log_open("asb-portd", STDERR_FILENO, LOG_LEVEL_INFO);
 	(void)signal(SIGPIPE, SIG_IGN);
+	if (told(argc, argv))
+		return 0;
 	if (open_channel(argc, argv, &fd, &e) < 0) {
 		log_error("%s", e.msg);
 		return e.code == ERR_USAGE ? 2 : 1;

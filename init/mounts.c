@@ -71,6 +71,21 @@ int mounts_early(struct err *e)
 	return mount_table(early, ARRAY_LEN(early), e);
 }
 
+/*
+ * /tmp is on the VM's disk, as in a container: what does not fit into memory belongs there. Its
+ * mode is looked at first, because setting it would copy the directory up to the disk.
+ */
+static int make_tmp(struct err *e)
+{
+	struct stat st;
+
+	if (mkdir("/tmp", 0755) < 0 && errno != EEXIST)
+		return err_set(e, ERR_IO, errno, "mkdir /tmp");
+	if (stat("/tmp", &st) < 0 || ((st.st_mode & 07777) != 01777 && chmod("/tmp", 01777) < 0))
+		return err_set(e, ERR_IO, errno, "chmod /tmp");
+	return 0;
+}
+
 int mounts_late(struct err *e)
 {
 	int r = mount_table(late, ARRAY_LEN(late), e);
@@ -78,11 +93,5 @@ int mounts_late(struct err *e)
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(links); i++)
 		if (symlink(links[i].to, links[i].at) < 0 && errno != EEXIST)
 			r = err_set(e, ERR_IO, errno, "symlink %s", links[i].at);
-	/* /tmp is on the VM's disk, as in a container: what does not fit into memory belongs there.
-	 */
-	if (r == 0 && mkdir("/tmp", 0755) < 0 && errno != EEXIST)
-		r = err_set(e, ERR_IO, errno, "mkdir /tmp");
-	if (r == 0 && chmod("/tmp", 01777) < 0)
-		r = err_set(e, ERR_IO, errno, "chmod /tmp");
-	return r;
+	return r < 0 ? r : make_tmp(e);
 }

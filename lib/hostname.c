@@ -63,7 +63,7 @@ static int update(const char *path, const struct buf *old, const char *p, size_t
 {
 	int r;
 
-	if (old->len == n && n && !memcmp(old->p, p, n))
+	if (old->p && old->len == n && !memcmp(old->p, p, n))
 		return 0;
 	r = fd_replace_file_lazy(path, p, n,
 				 0644); /* two fsync(2) would cost more than the rest of a boot */

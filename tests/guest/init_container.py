@@ -13,10 +13,13 @@ import urllib.request
 
 from _agentd import TOP, done, equal, free_port, ok, skip, until
 
-BIN = os.environ.get("ASB_BIN_DIR") or os.path.join(TOP, "build", "x86_64", "bin")
+SOURCE = os.environ.get("ASB_BIN_DIR") or os.path.join(TOP, "build", "x86_64", "bin")
+BIN = tempfile.mkdtemp(prefix="init-test-bin-")  # a copy: the build may go on meanwhile
+for program in ("asb-init", "agentd", "asb-hooks"):
+    shutil.copy(os.path.join(SOURCE, program), BIN)
 INIT = os.path.join(BIN, "asb-init")
 PID1 = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--mount", "--uts"]
-dirs = []
+dirs = [BIN]
 
 
 def env(**more):

@@ -55,4 +55,15 @@ int err_wrap(struct err *e, const char *fmt, ...) PRINTF(2, 3);
 /* HTTP status that stands for CODE. */
 int err_http_status(enum err_code code);
 
+/* The static checker looks at one file at a time: without this it would follow paths on which these two
+ * return 0. */
+#ifdef __clang_analyzer__
+static inline int err_negative(int r)
+{
+	return r < 0 ? r : -1;
+}
+#define err_set(...)  err_negative(err_set(__VA_ARGS__))
+#define err_wrap(...) err_negative(err_wrap(__VA_ARGS__))
+#endif
+
 #endif

@@ -150,14 +150,22 @@ static void run_stream(struct chan_stream *s)
 		chan_stream_free(s);
 }
 
+/* Takes it off the list, which is not empty. */
+static struct chan_stream *first_ready(struct chan *c)
+{
+	struct chan_stream *s = c->ready;
+
+	c->ready = s->ready_next;
+	if (!c->ready)
+		c->ready_tail = &c->ready;
+	s->ready = false;
+	return s;
+}
+
 void chan_streams_run(struct chan *c)
 {
-	while (c->ready && !c->doomed) {
-		struct chan_stream *s = c->ready;
-
-		unready(s);
-		run_stream(s);
-	}
+	while (c->ready && !c->doomed)
+		run_stream(first_ready(c));
 }
 
 void chan_streams_end(struct chan *c, int error)

@@ -199,8 +199,10 @@ int portd_start(struct loop *l, int fd, struct portd **ret)
 
 void portd_stop(struct portd *p)
 {
-	while (p->conns)
-		conn_free(p->conns);
+	for (struct conn *c = p->conns, *next; c; c = next) {
+		next = c->next;
+		conn_free(c);
+	}
 	chan_free(p->chan);
 	free(p);
 }

@@ -379,8 +379,10 @@ void http_free(struct http *h)
 {
 	if (!h)
 		return;
-	while (h->calls)
-		call_free(h->calls);
+	for (struct http_call *c = h->calls, *next; c; c = next) {
+		next = c->next;
+		call_free(c);
+	}
 	if (h->multi)
 		(void)curl_multi_cleanup(h->multi);
 	loop_disarm(&h->timer);

@@ -203,8 +203,10 @@ void ctl_stop(struct vm *vm)
 	if (ctl->fd >= 0)
 		(void)unlink("ctl.sock");
 	fd_close(&ctl->fd);
-	while (ctl->clients)
-		client_free(ctl->clients);
+	for (struct client *c = ctl->clients, *next; c; c = next) {
+		next = c->next;
+		client_free(c);
+	}
 	vm->ctl = NULL;
 	free(ctl);
 }

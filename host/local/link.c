@@ -323,8 +323,10 @@ void link_stop(struct vm *vm)
 	if (l->fd >= 0)
 		(void)unlink("link.sock");
 	fd_close(&l->fd);
-	while (l->conns)
-		conn_free(l->conns);
+	for (struct conn *c = l->conns, *next; c; c = next) {
+		next = c->next;
+		conn_free(c);
+	}
 	vm->link = NULL;
 	free(l);
 }

@@ -70,11 +70,6 @@ const char *cmd_create_hint(const struct err *e, const char *name)
 	return cmd_hint(e->code == ERR_NOT_FOUND ? &ours : e, NULL);
 }
 
-int cmd_unsupported(const struct backend *b, const char *what, struct err *e)
-{
-	return err_set(e, ERR_UNSUPPORTED, ENOSYS, "the %s backend cannot %s", b->name, what);
-}
-
 /* --- several names --- */
 
 static bool add_outcome(cJSON *list, const char *name, const char *word, const struct err *e)

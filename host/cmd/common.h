@@ -2,6 +2,8 @@
 #ifndef ASB_CMD_COMMON_H
 #define ASB_CMD_COMMON_H
 
+#include <errno.h>
+
 #include "host/agent/exec.h"
 #include "host/backend.h"
 #include "host/cli/opts.h"
@@ -29,7 +31,10 @@ const char *cmd_hint(const struct err *e, const char *name);
 const char *cmd_create_hint(const struct err *e, const char *name);
 
 /* ERR_UNSUPPORTED that names WHAT, which backend B has no operation for. */
-int cmd_unsupported(const struct backend *b, const char *what, struct err *e);
+static inline int cmd_unsupported(const struct backend *b, const char *what, struct err *e)
+{
+	return err_set(e, ERR_UNSUPPORTED, ENOSYS, "the %s backend cannot %s", b->name, what);
+}
 
 /*
  * For commands that take several names: calls FN for each, prints "<word> NAME" (or the JSON

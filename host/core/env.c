@@ -24,15 +24,16 @@ void core_env_free(char ***env)
 
 static int append(struct list *l, char *text, struct err *e)
 {
-	char **all = NULL;
+	char **all;
 
-	if (l->len < CORE_ENV_MAX)
-		all = realloc(l->all, (l->len + 2) * sizeof(*all));
-	if (!all || !text) {
+	if (text && l->len >= CORE_ENV_MAX) {
 		free(text);
-		if (all)
-			l->all = all;
-		return err_set(e, ERR_TOO_BIG, text ? E2BIG : ENOMEM, "the variables");
+		return err_set(e, ERR_TOO_BIG, E2BIG, "the variables");
+	}
+	all = text ? realloc(l->all, (l->len + 2) * sizeof(*all)) : NULL;
+	if (!all) {
+		free(text);
+		return err_set(e, ERR_INTERNAL, ENOMEM, "the variables");
 	}
 	l->all = all;
 	all[l->len++] = text;

@@ -202,11 +202,13 @@ static int launch(const char *id, bool start, int lock, const struct progress *p
 			ignore_result(client_wait_unlocked(o->dirfd, loop_now() + DROP_NS));
 		}
 	}
-	if (r == 0)
-		*ret = o;
-	else if (o)
-		owner_free(o);
-	return r;
+	if (r < 0) {
+		if (o)
+			owner_free(o);
+		return r;
+	}
+	*ret = o;
+	return 0;
 }
 
 int start_create(const struct sandbox_spec *spec, const char *id, const struct progress *p,

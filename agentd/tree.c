@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,26 +109,49 @@ static int read_small(int proc, pid_t pid, const char *name, char *out, size_t s
 	return 0;
 }
 
-/* proc(5), /proc/pid/stat: the name in parentheses may hold anything, so count from the last one.
- */
+/* proc(5), /proc/pid/stat: field N, 3 (the state) or a later one, of those that follow the name. NULL
+ * when there are fewer. AFTER_NAME begins with the space before field 3. */
+static const char *stat_field(const char *after_name, int n)
+{
+	const char *p = strchr(after_name, ' ');
+
+	while (p && n-- > 3)
+		p = strchr(p + 1, ' ');
+	return p ? p + 1 : NULL;
+}
+
+/* 0 or -EPROTO. -1 is a number here: a process that is going has that for its session. */
+static int stat_number(const char *after_name, int n, long long max, long long *ret)
+{
+	const char *p = stat_field(after_name, n);
+	char *end;
+
+	if (!p)
+		return -EPROTO;
+	*ret = strtoll(p, &end, 10); /* out of range: LLONG_MAX */
+	return end == p || *end != ' ' || *ret < -1 || *ret > max ? -EPROTO : 0;
+}
+
+/* The name, in parentheses, may hold anything: count from the last one. */
 static int read_stat(int proc, pid_t pid, struct member *m)
 {
-	char s[1024], *p;
-	long ppid, sid;
-	unsigned long long start;
+	char s[1024];
+	const char *p, *state;
+	long long ppid, sid, start;
 
 	if (read_small(proc, pid, "stat", s, sizeof(s)) < 0)
 		return -ESRCH;
 	p = strrchr(s, ')');
-	if (!p || sscanf(p + 1,
-			 " %c %ld %*d %ld %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d"
-			 " %*d %llu",
-			 &m->state, &ppid, &sid, &start) != 4)
+	state = p ? stat_field(p + 1, 3) : NULL;
+	if (!state || stat_number(p + 1, 4, INT_MAX, &ppid) < 0 ||
+	    stat_number(p + 1, 6, INT_MAX, &sid) < 0 ||
+	    stat_number(p + 1, 22, LLONG_MAX - 1, &start) < 0)
 		return -EPROTO;
+	m->state = *state;
 	m->pid = pid;
 	m->ppid = (pid_t)ppid;
 	m->sid = (pid_t)sid;
-	m->start = start;
+	m->start = (uint64_t)start;
 	return 0;
 }
 

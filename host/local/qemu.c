@@ -171,11 +171,19 @@ void qemu_args_done(struct qemu_args *a)
 uint32_t qemu_version(const char *text)
 {
 	const char *p = strstr(text, "version ");
-	unsigned part[3] = { 0, 0, 0 };
+	uint32_t part[3] = { 0, 0, 0 };
+	size_t n = 0;
 
-	if (!p || sscanf(p + 8, "%3u.%3u.%3u", &part[0], &part[1], &part[2]) < 2)
-		return 0;
-	return part[0] * 1000000 + part[1] * 1000 + part[2];
+	for (p = p ? p + strlen("version ") : ""; n < 3 && *p >= '0' && *p <= '9'; n++) {
+		char *end;
+		unsigned long v = strtoul(p, &end, 10); /* out of range: ULONG_MAX */
+
+		if (v > 999)
+			return 0;
+		part[n] = (uint32_t)v;
+		p = *end == '.' ? end + 1 : "";
+	}
+	return n < 2 ? 0 : part[0] * 1000000 + part[1] * 1000 + part[2];
 }
 
 void qemu_hostname(const char *name, char out[64])

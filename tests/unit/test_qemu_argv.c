@@ -131,6 +131,10 @@ static void test_names(void)
 	ok_int(qemu_version("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)\n"), 7002022,
 	       "7.2.22");
 	ok_int(qemu_version("QEMU emulator version 10.0.2\n"), 10000002, "10.0.2");
+	ok_int(qemu_version("QEMU emulator version 9.1 (x)\n"), 9001000, "9.1");
+	ok_int(qemu_version("version 10\n"), 0, "a number alone is no version");
+	ok_int(qemu_version("version 7.2.99999999999999999999\n"), 0, "a number beyond any range");
+	ok_int(qemu_version("version 7.-2.1\n"), 0, "a sign");
 	ok_int(qemu_version("bash: not found"), 0, "no QEMU");
 }
 

@@ -123,9 +123,10 @@ static size_t on_data(void *arg, const void *p, size_t n)
 			return k < 0 ? 0 : (size_t)k;
 		}
 		b->write_end = true;
-		pump_in(b); /* what it had said before it went */
 	}
-	if (!chan_drained(b->stream))
+	if (!b->read_end)
+		pump_in(b); /* what it had said before it went, to its end */
+	if (!b->read_end || !chan_drained(b->stream))
 		return n;
 	cut(b, -ECONNRESET);
 	return 0;

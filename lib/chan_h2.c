@@ -228,6 +228,7 @@ static ssize_t on_read(nghttp2_session *h2, int32_t id, uint8_t *p, size_t max, 
 		chan_stream_mark(s, EV_WRITABLE);
 	}
 	if (s->tx.len == 0 && s->tx_end) {
+		s->tx_end_out = true;
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
 	} else if (n == 0) {
 		s->deferred = true;

@@ -48,6 +48,7 @@ struct chan_stream {
 	bool eof_told;
 	bool paused;	 /* data() took less than it was given */
 	bool tx_end;	 /* no more after what is in tx */
+	bool tx_end_out; /* and the peer is being told so */
 	bool deferred;	 /* nghttp2 waits for nghttp2_session_resume_data */
 	bool want_write; /* the user waits for writable() */
 	bool closed;	 /* nghttp2 knows it no more */

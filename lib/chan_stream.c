@@ -202,7 +202,7 @@ size_t chan_room(struct chan_stream *s)
 
 bool chan_drained(const struct chan_stream *s)
 {
-	return s->tx.len == 0;
+	return s->tx.len == 0 && s->tx_end == s->tx_end_out;
 }
 
 static void resume_sending(struct chan_stream *s)

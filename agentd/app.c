@@ -225,7 +225,7 @@ int app_start(struct app *a, struct err *e)
 	r = envbase_build(&a->env, environ, a->passwd_path, NULL);
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "environment");
-	if (app_read_token(a, e) < 0)
+	if (app_read_token(a, e) < 0 || app_restore_identity(a, e) < 0)
 		return -EINVAL;
 	cgroup_start(&a->loop, a->cgroup_root);
 	exec_init(&a->loop);

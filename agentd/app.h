@@ -54,6 +54,9 @@ int app_enter(struct httpd_req *r, void (*fn)(void *arg), void *arg) MUST_CHECK;
 int app_read_token(struct app *a, struct err *e) MUST_CHECK;
 bool app_authorized(struct httpd_req *r, const struct httpd_route *route);
 int app_identity(void *app, const struct private_identity *id, struct err *e) MUST_CHECK;
+/* What an earlier agentd of this guest was told, if there was one. A file that cannot be read is an error: without it a
+ * guest that wants a token would come back open. */
+int app_restore_identity(struct app *a, struct err *e) MUST_CHECK;
 int app_exec_check(void *app, struct err *e) MUST_CHECK;
 
 /* handlers */

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app.h"
 #include "exec.h"
 #include "lib/fd.h"
+#include "lib/jsn.h"
+#include "lib/log.h"
+#include "lib/str.h"
 
 /* Who this sandbox is, and who may talk to it. */
 
-#define TOKEN_MAX 4096
+#define TOKEN_MAX    4096
+#define IDENTITY_MAX (4U << 20)
 
 extern char **environ;
 
@@ -61,9 +66,39 @@ bool app_authorized(struct httpd_req *r, const struct httpd_route *route)
 }
 
 /* --- the identity --- */
-int app_identity(void *app, const struct private_identity *id, struct err *e)
+/* asb-init starts agentd again when it dies, and a guest that was given a token must not come back without one: so what was
+ * told is kept beside the private socket, below /run, for root alone. */
+static int kept_path(const struct app *a, char *out, size_t size)
 {
-	struct app *a = app;
+	return str_format(out, size, "%s.identity", a->socket_path);
+}
+
+static int keep_identity(const struct app *a)
+{
+	AUTO_JSN *j = cJSON_CreateObject();
+	cJSON *env = a->identity_env ? cJSON_Duplicate(a->identity_env, 1) : cJSON_CreateNull();
+	char path[PATH_MAX], *text;
+	int r;
+
+	if (!j || !env || !cJSON_AddItemToObject(j, "env", env)) {
+		cJSON_Delete(env);
+		return -ENOMEM;
+	}
+	if (!jsn_add_str(j, "generation", a->generation) ||
+	    !jsn_add_str(j, "agent_token", a->token))
+		return -ENOMEM;
+	text = cJSON_PrintUnformatted(j);
+	if (!text)
+		return -ENOMEM;
+	r = kept_path(a, path, sizeof(path));
+	if (r == 0)
+		r = fd_replace_file_lazy(path, text, strlen(text), 0600);
+	free(text);
+	return r;
+}
+
+static int apply_identity(struct app *a, const struct private_identity *id, struct err *e)
+{
 	cJSON *env = id->env ? cJSON_Duplicate(id->env, 1) : NULL;
 	char *token = id->agent_token ? strdup(id->agent_token) : NULL;
 	int r;
@@ -88,6 +123,40 @@ int app_identity(void *app, const struct private_identity *id, struct err *e)
 		a->token = token;
 	}
 	memcpy(a->generation, id->generation, sizeof(a->generation) - 1);
+	return 0;
+}
+
+int app_identity(void *app, const struct private_identity *id, struct err *e)
+{
+	int r = apply_identity(app, id, e), kept;
+
+	if (r < 0)
+		return r;
+	kept = keep_identity(app);
+	if (kept < 0)
+		log_warn("the identity is lost when agentd is restarted: %s", strerror(-kept));
+	return 0;
+}
+
+int app_restore_identity(struct app *a, struct err *e)
+{
+	struct private_identity id = { NULL, NULL, NULL };
+	AUTO_BUF b = { .cap = IDENTITY_MAX };
+	char path[PATH_MAX];
+	int r = kept_path(a, path, sizeof(path));
+
+	if (r == 0)
+		r = fd_read_file(AT_FDCWD, path, &b);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return err_set(e, ERR_IO, -r, "%s", path);
+	AUTO_JSN *j = jsn_parse(b.p ? b.p : "", b.len, e);
+
+	if (!j || private_read_identity(j, &id, e) < 0 || apply_identity(a, &id, e) < 0) {
+		ignore_result(err_wrap(e, "%s", path));
+		return -EINVAL;
+	}
 	return 0;
 }
 

@@ -224,7 +224,7 @@ static int check_env(const cJSON *env, struct err *e)
 	return 0;
 }
 
-static int read_identity(const cJSON *q, struct private_identity *id, struct err *e)
+int private_read_identity(const cJSON *q, struct private_identity *id, struct err *e)
 {
 	int r = jsn_str(q, "generation", &id->generation, e);
 
@@ -246,7 +246,7 @@ static void op_identity(struct conn *c, const cJSON *q)
 	struct private_identity id = { NULL, NULL, NULL };
 	struct err e = ERR_INIT;
 
-	if (read_identity(q, &id, &e) < 0 || c->p->ops->identity(c->p->arg, &id, &e) < 0)
+	if (private_read_identity(q, &id, &e) < 0 || c->p->ops->identity(c->p->arg, &id, &e) < 0)
 		answer_error(c, e.msg);
 	else
 		answer_ok(c);

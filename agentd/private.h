@@ -40,6 +40,10 @@ struct private_ops {
 	void (*terminate)(void *arg);
 };
 
+/* The members of an identity, checked; *ID points into Q. 0, or a negative errno with a message. */
+int private_read_identity(const struct cJSON *q, struct private_identity *id, struct err *e)
+	MUST_CHECK;
+
 #define PRIVATE_CONNS_MAX 16 /* above it a connection is closed at once */
 
 /*

@@ -446,6 +446,17 @@ s, b = t.json("POST", "/v1/exec", {"command": "sh", "args": ["-c", "echo $WHO"]}
 equal(b["stdout"], "bWUK", "its environment reaches commands")
 equal(t.json("GET", "/v1/info", headers={"Authorization": "Bearer new"})[1]["generation"], "0123456789abcdef" * 2, "its generation is told")
 equal(t.private(op="exec_check"), {"ok": True}, "the check program runs")
+t.proc.kill()
+t.proc.wait()
+u = Agentd(env={"AGENTD_SOCKET": t.socket})
+equal(u.request("GET", "/v1/info")[0], 401, "an agentd that is started again wants the token")
+equal(u.json("GET", "/v1/info", headers={"Authorization": "Bearer new"})[1]["generation"], "0123456789abcdef" * 2,
+      "and knows who it is")
+u.stop()
+with open(t.socket + ".identity", "w") as f:
+    f.write("{")
+equal(subprocess.run([BIN], env={**u.env, "ASB_NOTIFY_FD": ""}, capture_output=True, timeout=20).returncode, 2,
+      "with a broken identity it does not start open")
 t.stop()
 slow_done = []
 slow = threading.Thread(target=lambda: slow_done.append(a.sh("sleep 1.5; echo done")))

@@ -146,10 +146,14 @@ static curl_socket_t open_cb(void *arg, curlsocktype purpose, struct curl_sockad
 	struct http *h = c->http;
 	struct err e = ERR_INIT;
 
+	int64_t limit = c->spec.limit_ns > 0 && c->spec.limit_ns < HTTP_CONNECT_NS
+				? c->spec.limit_ns
+				: HTTP_CONNECT_NS;
+
 	(void)purpose;
 	(void)addr;
 	fd_close(&c->stream);
-	if (h->connect(h->connect_arg, loop_now() + HTTP_CONNECT_NS, &c->stream, &e) < 0) {
+	if (h->connect(h->connect_arg, loop_now() + limit, &c->stream, &e) < 0) {
 		h->connect_err = e;
 		return CURL_SOCKET_BAD;
 	}

@@ -23,8 +23,8 @@ struct http_call;
  * http then owns. */
 typedef int http_connect_fn(void *arg, int64_t deadline_ns, int *ret_fd, struct err *e);
 
-#define HTTP_CONNECT_NS (10LL * 1000000000)
-#define HTTP_REPLY_MAX	(1U << 20) /* most bytes kept of an answer's body */
+#define HTTP_CONNECT_NS (5LL * 1000000000) /* at most; a connect blocks the loop */
+#define HTTP_REPLY_MAX	(1U << 20)	   /* most bytes kept of an answer's body */
 
 struct http_spec {
 	const char *method;

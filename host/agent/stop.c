@@ -11,8 +11,8 @@
  * Ends: signals that we get, our own deadline, and what is sent to the guest last.
  *
  * The first SIGINT, SIGTERM or SIGHUP goes to the command, as the terminal or a supervisor would
- * have sent it there. If the command is still there after GRACE_NS, or a second signal comes, the
- * whole tree is killed. A signal that was ignored when we were started (nohup, a job in the
+ * have sent it there. If the command is still there after GRACE_NS, a second signal comes, or the
+ * guest does not answer, the whole tree is killed. A signal that was ignored when we were started (nohup, a job in the
  * background) stays ignored.
  *
  * The timeout is the agent's to enforce, by the time that the machine ran; ours comes MARGIN_NS
@@ -20,7 +20,8 @@
  */
 
 #define GRACE_NS  (10LL * 1000000000)
-#define MARGIN_NS (15LL * 1000000000)
+#define MARGIN_NS (10LL * 1000000000)
+#define ASK_NS	  (3LL * 1000000000) /* for the guest to take a signal; it is stuck when it does not */
 #define LAST_NS	  (2LL * 1000000000) /* for the last request to be answered */
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP };
@@ -34,10 +35,11 @@ static void on_signal_sent(void *arg, int status, const struct buf *body, const 
 {
 	struct exec *x = arg;
 
-	(void)status; /* when it did not arrive, the grace period ends the command */
 	(void)body;
 	(void)e;
 	x->signal_call = NULL;
+	if (status <= 0) /* the guest does not answer: there is nothing to wait for */
+		stop_kill(x, EXEC_INTERRUPTED);
 }
 
 static void forward(struct exec *x, int sig)
@@ -46,7 +48,7 @@ static void forward(struct exec *x, int sig)
 	struct http_spec s = { .method = "POST",
 			       .path = path,
 			       .body = x->signal_body,
-			       .limit_ns = GRACE_NS,
+			       .limit_ns = ASK_NS,
 			       .done = on_signal_sent,
 			       .arg = x };
 	struct err e = ERR_INIT;

@@ -77,7 +77,8 @@ static void add_drive(struct qemu_args *a, const char *name, const char *driver,
 	    "driver=%s,node-name=%s,read-only=%s,discard=unmap,file.driver=file,file.filename=%s",
 	    driver, name, readonly ? "on" : "off", q);
 	add(a, "-device");
-	add(a, "virtio-blk-device,drive=%s", name);
+	/* On a full host the guest gets an error; by default QEMU would stop it for good. */
+	add(a, "virtio-blk-device,drive=%s,werror=report,rerror=report", name);
 }
 
 static void add_socket(struct qemu_args *a, const char *id, int fd)

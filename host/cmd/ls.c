@@ -12,17 +12,22 @@
 #include "lib/jsn.h"
 
 /*
- * The records in the order of the state file, each with what its backend says of the machine. The
- * backend is asked once for all of them. Columns are as wide as their widest cell: nothing is cut,
- * on a terminal or a pipe.
+ * The records in the order of the state file, each with what its backend says of the machine, then
+ * the machines that nobody recorded. The backend is asked once for all of them. Columns are as wide
+ * as their widest cell: nothing is cut, on a terminal or a pipe.
  */
 
 #define LS_MAX	  65536
 #define COLUMNS	  6
 #define TABLE_MAX (64U << 20)
 
+struct machine {
+	struct sandbox_info info;
+	bool recorded;
+};
+
 struct machines {
-	struct sandbox_info *all;
+	struct machine *all;
 	size_t len;
 };
 
@@ -42,7 +47,7 @@ struct listing {
 static int on_machine(void *arg, const struct sandbox_info *i)
 {
 	struct machines *m = arg;
-	struct sandbox_info *all;
+	struct machine *all;
 
 	if (m->len >= LS_MAX)
 		return -E2BIG;
@@ -52,15 +57,17 @@ static int on_machine(void *arg, const struct sandbox_info *i)
 			return -ENOMEM;
 		m->all = all;
 	}
-	m->all[m->len++] = *i;
+	m->all[m->len++] = (struct machine){ .info = *i };
 	return 0;
 }
 
-static const struct sandbox_info *find(const struct machines *m, const char *id)
+static const struct sandbox_info *find(struct machines *m, const char *id)
 {
 	for (size_t i = 0; i < m->len; i++)
-		if (strcmp(m->all[i].id, id) == 0)
-			return &m->all[i];
+		if (strcmp(m->all[i].info.id, id) == 0) {
+			m->all[i].recorded = true;
+			return &m->all[i].info;
+		}
 	return NULL;
 }
 
@@ -168,6 +175,27 @@ static int print(struct listing *l, cJSON **doc)
 	return print_table(l);
 }
 
+/* Machines that live although no record names them (the state file was lost or replaced): under
+ * their id, by which the other commands take them too. */
+static int add_unrecorded(struct listing *l)
+{
+	int r = 0;
+
+	for (size_t k = 0; k < l->machines.len && r == 0; k++) {
+		struct sandbox_info *i = &l->machines.all[k].info;
+		struct state_record rec = { .name = i->id,
+					    .microvm_id = i->id,
+					    .image_arn = i->image };
+		struct sandbox_info now;
+
+		/* asked again: a run may have ended meanwhile, and taken its record with it */
+		if (!l->machines.all[k].recorded && backend_local.info(i->id, &now, NULL) == 0 &&
+		    now.state != SANDBOX_TERMINATED)
+			r = on_record(l, &rec);
+	}
+	return r;
+}
+
 int cmd_ls(const struct cli *c)
 {
 	struct listing l = { .names_only = c->val[OPT_NAMES].set };
@@ -184,6 +212,8 @@ int cmd_ls(const struct cli *c)
 		r = backend_local.list(on_machine, &l.machines, &e);
 	if (r == 0)
 		r = state_each(on_record, &l, &e);
+	if (r == 0)
+		r = add_unrecorded(&l);
 	if (r < 0 && !e.code)
 		(void)err_set(&e, ERR_INTERNAL, -r, "listing the sandboxes");
 	r = r < 0 ? cmd_fail(c, &e, NULL) : print(&l, &doc) < 0 ? c->cmd->failure : 0;

@@ -34,11 +34,50 @@ int core_run_name(char ret[static SANDBOX_NAME_MAX + 1], struct err *e)
 	return r;
 }
 
+struct by_id {
+	const char *id;
+	char *name; /* owned */
+};
+
+static int match_id(void *arg, const struct state_record *r)
+{
+	struct by_id *m = arg;
+
+	if (strcmp(r->microvm_id, m->id) != 0)
+		return 0;
+	m->name = strdup(r->name);
+	return m->name ? 1 : -ENOMEM;
+}
+
+/* A sandbox by its id: also one that lost its record, which could not be named otherwise. */
+static int find_by_id(const char *id, struct state_record *ret)
+{
+	const struct backend *b = backend_of_id(id);
+	struct by_id m = { .id = id };
+	struct sandbox_info i;
+	int r;
+
+	if (!b || b->info(id, &i, NULL) < 0)
+		return -ENOENT;
+	r = state_each(match_id, &m, NULL);
+	if (r < 0)
+		return r;
+	*ret = (struct state_record){ .name = m.name ? m.name : strdup(id),
+				      .microvm_id = strdup(id),
+				      .image_arn = strdup(i.image) };
+	if (ret->name && ret->microvm_id && ret->image_arn)
+		return 0;
+	state_record_done(ret);
+	return -ENOMEM;
+}
+
 int core_find(const char *name, struct core_named *ret, struct err *e)
 {
 	struct core_named n = { .backend = NULL };
 	int r = state_get(name, &n.record, e);
 
+	if (r == -ENOENT && find_by_id(name, &n.record) == 0)
+		r = 0;
 	if (r < 0)
 		return r;
 	n.backend = backend_of_id(n.record.microvm_id);

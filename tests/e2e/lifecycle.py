@@ -108,7 +108,21 @@ def ends(h):
     same(h.left(), [], "removes the others")
 
 
+def lost_record(h):
+    state = os.path.join(h.env["HOME"], ".agent_sandbox", "state.json")
+    h.call("create", "lost", "-m", "256")
+    box = json.loads(h.call("ps", "lost", "--json").stdout)["id"]
+    same(h.call("exec", box, "echo", "hi").stdout, b"hi\n", "a sandbox can be named by its id")
+    with open(state, "w") as f:
+        f.write('{"sandboxes": {}}')
+    doc = json.loads(h.call("ls", "--json").stdout)["sandboxes"]
+    same([(x["name"], x["state"]) for x in doc], [(box, "RUNNING")], "a sandbox without a record is listed by its id")
+    same(h.call("rm", box).returncode, 0, "and can be removed")
+    same(h.left(), [], "nothing is left of it")
+
+
 with Home(" with a space") as home:
+    lost_record(home)
     create(home)
     run_in(home)
     orphans(home)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "str.h"
+
 #undef err_set /* what err.h puts before them for the static checker */
 #undef err_wrap
 
@@ -41,12 +43,38 @@ int err_http_status(enum err_code code)
 	return (unsigned)code < ERR_CODE_COUNT ? codes[code].http : 500;
 }
 
-/* A message may quote what a guest or a file said: it must not move the reader's terminal. */
-static void strip_control(char *s)
+/* Bytes of the character beyond ASCII at S, of which N bytes are left; 0 when it is not UTF-8. No
+ * shorter one than its first byte tells is ever valid. */
+static size_t utf8_len(const char *s, size_t n)
 {
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+	for (size_t len = 2; len <= 4 && len <= n; len++)
+		if (str_is_utf8(s, len))
+			return len;
+	return 0;
+}
+
+static bool is_c1(const char *s)
+{
+	return (unsigned char)s[0] == 0xc2 && (unsigned char)s[1] < 0xa0; /* U+0080 to U+009F */
+}
+
+/*
+ * A message may quote what a guest or a file said: it must not move the reader's terminal, and must
+ * fit into a JSON document. A terminal may also obey C1 controls, and those as bare bytes.
+ */
+static void defuse(char *s)
+{
+	for (size_t n = strlen(s), step; n > 0; s += step, n -= step) {
+		bool ascii = (unsigned char)*s < 0x80;
+
+		step = ascii ? 1 : utf8_len(s, n);
+		if (ascii ? (unsigned char)*s < 0x20 || *s == 0x7f : step == 0) {
 			*s = '?';
+			step = 1;
+		} else if (!ascii && is_c1(s)) {
+			memset(s, '?', step);
+		}
+	}
 }
 
 int err_set(struct err *e, enum err_code code, int errnum, const char *fmt, ...)
@@ -65,7 +93,7 @@ int err_set(struct err *e, enum err_code code, int errnum, const char *fmt, ...)
 	n = strlen(e->msg);
 	if (errnum > 0 && n < sizeof(e->msg) - 1)
 		(void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", strerror(errnum));
-	strip_control(e->msg);
+	defuse(e->msg);
 	return ret;
 }
 
@@ -85,6 +113,6 @@ int err_wrap(struct err *e, const char *fmt, ...)
 	if (n < sizeof(e->msg) - 1)
 		(void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %.*s",
 			       (int)(sizeof(e->msg) - n - 3), old);
-	strip_control(e->msg);
+	defuse(e->msg);
 	return e->errnum > 0 ? -e->errnum : -EIO;
 }

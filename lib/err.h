@@ -45,7 +45,8 @@ const char *err_code_name(enum err_code code);
 
 /*
  * Fills E (which may be NULL) and returns -ERRNUM, or -EIO when ERRNUM is 0, so that one line both tells and
- * returns. With an ERRNUM, ": <strerror>" is appended to the message. Control characters become '?'.
+ * returns. With an ERRNUM, ": <strerror>" is appended to the message. Control characters and bytes
+ * that are not UTF-8 become '?'.
  */
 int err_set(struct err *e, enum err_code code, int errnum, const char *fmt, ...) PRINTF(4, 5);
 

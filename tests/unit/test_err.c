@@ -22,6 +22,21 @@ static void test_messages(void)
 	ok_int(err_set(&e, ERR_INVALID, 0, "a\x1b[31mb\nc\x7f"), -EIO,
 	       "control characters are accepted");
 	ok_str(e.msg, "a?[31mb?c?", "and defused");
+	ok_int(err_set(&e, ERR_INVALID, 0, "%s", "\xff\x9b\xc3(\xe2\x82\xf0\x9f\x98"), -EIO,
+	       "bytes that are not UTF-8 are accepted");
+	ok_str(e.msg,
+	       "??"
+	       "?"
+	       "(?????" /* no trigraph */,
+	       "and defused");
+	ok_int(err_set(&e, ERR_INVALID, 0, "%s",
+		       "\xc2\x9b"
+		       "1m\xc2\x80\xc2\x9f"),
+	       -EIO, "C1 controls are accepted");
+	ok_str(e.msg, "??1m????", "and defused");
+	ok_int(err_set(&e, ERR_INVALID, 0, "%s", "\xc2\xa0\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80!"),
+	       -EIO, "characters beyond ASCII are accepted");
+	ok_str(e.msg, "\xc2\xa0\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80!", "and kept");
 	memset(longest, 'x', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	ok_int(err_set(&e, ERR_IO, EPERM, "%s", longest), -EPERM, "a message that is too long");

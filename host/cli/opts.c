@@ -165,8 +165,8 @@ static enum opt_id find_option(const struct command *cmd, const char *name, size
 		for (const enum opt_id *id = list[k]; *id != OPT_COUNT; id++) {
 			const struct opt_spec *o = &cli_opts[*id];
 
-			if (*id == OPT_VERSION && cmd)
-				continue;
+			if (cmd && k == 1 && (*id == OPT_VERSION || *id == OPT_JSON))
+				continue; /* these only where the command lists them */
 			if (letter ? o->short_name == letter
 				   : strlen(o->name) == len && memcmp(o->name, name, len) == 0)
 				return *id;
@@ -288,6 +288,8 @@ static int check_complete(const struct cli *c, struct err *e)
 {
 	unsigned n = 0;
 
+	if (c->val[OPT_JSON].set && !cli_takes(c->cmd, OPT_JSON))
+		return no_such(e, c->cmd, "--json");
 	if (c->val[OPT_HELP].set)
 		return 0;
 	for (const struct arg_spec *a = c->cmd->args; a->name; a++, n++) {

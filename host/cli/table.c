@@ -151,6 +151,7 @@ static const struct arg_spec shell_args[] = {
 };
 
 static const enum opt_id plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+static const enum opt_id text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 static const enum opt_id ls_opts[] = { OPT_NAMES, OPT_JSON, OPT_HELP, OPT_COUNT };
 static const enum opt_id run_opts[] = {
 	OPT_CPUS,    OPT_MEMORY,	OPT_NET,     OPT_ENV,	  OPT_ENV_FILE,	   OPT_WORKDIR,
@@ -311,7 +312,7 @@ const struct command cli_commands[] = {
 	  .examples = EXAMPLES("asb version --json") },
 	{ .name = "help",
 	  .args = topic_args,
-	  .opts = plain_opts,
+	  .opts = text_opts,
 	  .run = cmd_help,
 	  .failure = 1,
 	  .summary = "show help for asb or for a command",
@@ -319,7 +320,7 @@ const struct command cli_commands[] = {
 	  .examples = EXAMPLES("asb help run") },
 	{ .name = "completion",
 	  .args = shell_args,
-	  .opts = plain_opts,
+	  .opts = text_opts,
 	  .run = cmd_completion,
 	  .failure = 1,
 	  .summary = "print a completion script for a shell",

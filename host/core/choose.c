@@ -19,7 +19,7 @@ static int check_image(const char *image, struct err *e)
 	bool ok = n > 0 && n <= SANDBOX_IMAGE_MAX && strstr(image, "..") == NULL;
 
 	for (size_t i = 0; ok && i < n; i++)
-		ok = (unsigned char)image[i] > ' ' && image[i] < 0x7f;
+		ok = image[i] > ' ' && image[i] < 0x7f; /* bytes >= 0x80 too, signed or not */
 	if (ok)
 		return 0;
 	(void)err_set(e, ERR_USAGE, 0, "'%.200s' is not an image's name", image);

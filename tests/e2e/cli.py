@@ -83,7 +83,8 @@ USAGE = [
     ["run", "--memory", "99999999999999999999999", "--", "x"], ["run", "--cpus", "0", "--", "x"],
     ["run", "--cpus", "1000", "--", "x"], ["run", "--timeout", "-1", "--", "x"], ["run", "--net", "host", "--", "x"],
     ["run", "--env-file", "/nonexistent", "--", "x"], ["run", "-e", "=x", "--", "x"], ["completion", "tcsh"],
-    ["help", "nope"], ["rm"], ["run", "../../etc", "x"], ["run", "--name", "a b", "--", "x"],
+    ["help", "nope"], ["help", "--json"], ["completion", "bash", "--json"], ["rm"], ["run", "../../etc", "x"], ["run", "--name", "a b", "--", "x"],
+    ["run", "\udcff\udc9b", "x"],
 ]
 
 

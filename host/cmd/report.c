@@ -6,6 +6,7 @@
 
 #include "host/agent/stdio.h"
 #include "host/cli/out.h"
+#include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
 #include "lib/b64.h"
 #include "lib/jsn.h"
@@ -14,30 +15,22 @@
 /* What run and exec have in common: the command's parts from the command line, and what is told of
  * its end. */
 
-int cmd_exec_in(const struct cli *c, const struct backend *b, const char *id, bool leave,
-		struct exec_result *ret, struct err *e)
+int cmd_exec_in(const struct cli *c, const struct backend *b, const char *id, char *const *env,
+		bool leave, struct exec_result *ret, struct err *e)
 {
 	struct exec_spec s = { .backend = b,
 			       .id = id,
 			       .argv = c->argv,
 			       .argc = c->argc,
+			       .env = env,
 			       .cwd = c->val[OPT_WORKDIR].text,
 			       .timeout_ns = c->val[OPT_TIMEOUT].ns,
 			       .capture = out_json_wanted(),
 			       .leave = leave };
-	char **env = NULL;
-	int r = core_env(c, &env, e);
 
-	if (r < 0) {
-		*ret = (struct exec_result){ .end = EXEC_ENDED };
-		return r;
-	}
-	s.env = env;
 	s.use_stdin = !c->val[OPT_NO_STDIN].set && source_useful(STDIN_FILENO) &&
 		      (c->val[OPT_INTERACTIVE].set || !isatty(STDIN_FILENO));
-	r = exec_run(&s, ret, e);
-	core_env_free(&env);
-	return r;
+	return exec_run(&s, ret, e);
 }
 
 static int status_of(const struct cli *c, int r, const struct exec_result *res, const struct err *e)
@@ -86,7 +79,7 @@ static bool add_output(cJSON *j, const struct exec_result *res)
 }
 
 static cJSON *document(const char *name, const char *id, int status, int r,
-		       const struct exec_result *res, const struct err *e)
+		       const struct exec_result *res, const struct err *e, const char *hint)
 {
 	AUTO_JSN *j = cJSON_CreateObject();
 	bool guest = r == 0 && res->end == EXEC_ENDED;
@@ -106,9 +99,7 @@ static cJSON *document(const char *name, const char *id, int status, int r,
 	if (!box || !jsn_add_str(box, "name", name) || !jsn_add_str(box, "id", id))
 		return NULL;
 	if (!cJSON_AddItemToObject(j, "error",
-				   e->code ? out_error_json(e, id ? cmd_hint(e, name)
-								  : cmd_create_hint(e, name))
-					   : cJSON_CreateNull()))
+				   e->code ? out_error_json(e, hint) : cJSON_CreateNull()))
 		return NULL;
 	j = NULL;
 	return ret;
@@ -116,19 +107,29 @@ static cJSON *document(const char *name, const char *id, int status, int r,
 
 /* --- the end --- */
 
-/* The error line for ends that only asb can explain. Fills E for the document. */
-static void explain(const struct cli *c, const char *name, int r, const struct exec_result *res,
-		    struct err *e)
+/* What to type after E. A command's own end needs none, and neither does a stream of ours that
+ * broke; of run's sandbox nothing is left to start or to forget. */
+static const char *hint_of(const struct cli *c, const char *name, const char *id, int r,
+			   const struct err *e)
+{
+	if (r == 0 || (id && e->code == ERR_IO))
+		return NULL;
+	if (c->cmd->run != cmd_run)
+		return cmd_hint(e, name);
+	if (!id)
+		return cmd_create_hint(e, name);
+	return e->code == ERR_NOT_FOUND ? NULL : cmd_hint(e, NULL);
+}
+
+/* Fills E for ends that only asb can explain. */
+static void explain(const struct cli *c, int r, const struct exec_result *res, struct err *e)
 {
 	if (r == 0 && res->end == EXEC_TIMED_OUT)
-		(void)err_set(e, ERR_TIMEOUT, 0,
-			      "'%.100s' was killed after its timeout of %s seconds", c->argv[0],
+		(void)err_set(e, ERR_TIMEOUT, 0, "'%.100s' was killed after its timeout of %s s",
+			      c->argv[0],
 			      c->val[OPT_TIMEOUT].text ? c->val[OPT_TIMEOUT].text : "?");
 	if (r == 0 && res->end == EXEC_NO_COMMAND && !strstr(e->msg, c->argv[0]))
 		(void)err_wrap(e, "%.100s", c->argv[0]);
-	if (!e->code)
-		return;
-	out_error_line(e, r < 0 ? cmd_hint(e, name) : NULL);
 }
 
 int cmd_report(const struct cli *c, const char *name, const char *id, int r,
@@ -136,16 +137,20 @@ int cmd_report(const struct cli *c, const char *name, const char *id, int r,
 {
 	int status = status_of(c, r, res, e);
 	struct err why = *e;
+	const char *hint;
 
 	if (res->lost)
 		out_warn("%llu bytes of output were lost: the reader was too slow",
 			 (unsigned long long)res->lost);
 	if (r == 0 && res->oom)
 		out_warn("the sandbox ran out of memory while the command ran");
-	explain(c, name, r, res, &why);
+	explain(c, r, res, &why);
+	hint = hint_of(c, name, id, r, &why);
+	if (why.code)
+		out_error_line(&why, hint);
 	if (r == 0 && res->end == EXEC_READER_GONE)
 		out_die_of_pipe();
-	if (out_json_wanted() && out_doc(document(name, id, status, r, res, &why)) < 0)
+	if (out_json_wanted() && out_doc(document(name, id, status, r, res, &why, hint)) < 0)
 		return c->cmd->failure;
 	if (r == 0 && res->end == EXEC_INTERRUPTED)
 		core_die_of(res->own_signal);

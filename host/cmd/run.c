@@ -11,17 +11,39 @@
  * is printed last (the document, an error) comes after it is gone.
  */
 
-static int run_in(const struct cli *c, struct core_made *m)
+static int run_in(const struct cli *c, struct core_made *m, char *const *env)
 {
 	struct exec_result res;
 	struct err e = ERR_INIT, gone = ERR_INIT;
-	int r = cmd_exec_in(c, m->backend, m->id, true, &res, &e), status;
+	int r = cmd_exec_in(c, m->backend, m->id, env, true, &res, &e), status;
 
 	if (core_drop(m, &gone) < 0)
 		out_warn("%s", gone.msg);
 	status = cmd_report(c, m->name, m->id, r, &res, &e);
 	exec_result_done(&res);
 	return status;
+}
+
+static int start_and_run(const struct cli *c, const struct backend *b, const struct sandbox_spec *s,
+			 char *const *env)
+{
+	struct core_made m;
+	struct progress p;
+	struct err e = ERR_INIT;
+	int r;
+
+	out_progress(&p, "starting a sandbox");
+	r = core_create(b, s, &p, c->val[OPT_START_TIMEOUT].ns, &m, &e);
+	out_progress_end();
+	if (r < 0 && core_cancelled())
+		core_die_of(core_cancelled());
+	if (r < 0) {
+		struct exec_result none = { .end = EXEC_ENDED };
+
+		return out_json_wanted() ? cmd_report(c, s->name, NULL, r, &none, &e)
+					 : cmd_fail(c, &e, cmd_create_hint(&e, s->name));
+	}
+	return run_in(c, &m, env);
 }
 
 int cmd_run(const struct cli *c)
@@ -32,28 +54,20 @@ int cmd_run(const struct cli *c)
 				  .ephemeral = true };
 	char name[SANDBOX_NAME_MAX + 1];
 	const struct backend *b;
-	struct core_made m;
-	struct progress p;
 	struct err e = ERR_INIT;
+	char **env = NULL;
 	int r = core_choose(c, c->names_len ? c->names[0] : NULL, &b, &s.image, &e);
 
 	if (r == 0)
 		r = c->val[OPT_NAME].set
 			    ? str_format(name, sizeof(name), "%s", c->val[OPT_NAME].text)
 			    : core_run_name(name, &e);
+	if (r == 0)
+		r = core_env(c, &env, &e);
 	if (r < 0)
 		return cmd_fail(c, &e, NULL);
 	s.name = name;
-	out_progress(&p, "starting a sandbox");
-	r = core_create(b, &s, &p, c->val[OPT_START_TIMEOUT].ns, &m, &e);
-	out_progress_end();
-	if (r < 0 && core_cancelled())
-		core_die_of(core_cancelled());
-	if (r < 0) {
-		struct exec_result none = { .end = EXEC_ENDED };
-
-		return out_json_wanted() ? cmd_report(c, name, NULL, r, &none, &e)
-					 : cmd_fail(c, &e, cmd_create_hint(&e, name));
-	}
-	return run_in(c, &m);
+	r = start_and_run(c, b, &s, env);
+	core_env_free(&env);
+	return r;
 }

@@ -16,16 +16,12 @@
 #define HELP_MAX (64U << 10)
 
 /* A closed standard stream would become the number of the next file that is opened, and be written
- * to. */
+ * to. Results that go to a closed stdout are an error, so there the writes must fail. */
 static void fill_standard_streams(void)
 {
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd > STDERR_FILENO)
-		(void)close(fd);
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0) /* the lowest free number is this one */
+			ignore_result(open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR));
 }
 
 static int wrong_usage(const struct cli *c, const char *word, const struct err *e)

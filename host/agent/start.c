@@ -91,8 +91,7 @@ static void refused(struct exec *x, int status, const struct buf *body)
 		      status == 400   ? ERR_INVALID
 		      : status == 429 ? ERR_FULL
 				      : ERR_UNAVAILABLE,
-		      0, "the sandbox cannot start '%.100s': %s (%d)", x->spec->argv[0], detail,
-		      status);
+		      0, "the sandbox cannot start '%.100s': %s", x->spec->argv[0], detail);
 	exec_fail(x, &e);
 }
 

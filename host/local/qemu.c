@@ -29,7 +29,9 @@
  * another could open first. QEMU splits its options at commas: those in paths are doubled.
  */
 
-#define CPU_TCG "max,la57=off,-erms,-fsrm"
+#define CPU_TCG	  "max,la57=off,-erms,-fsrm"
+/* MiB of translated code; by default up to 1 GiB, which one VM that ran a while was seen to fill. */
+#define ACCEL_TCG "tcg,tb-size=192"
 
 static void add(struct qemu_args *a, const char *fmt, ...) PRINTF(2, 3);
 static void add(struct qemu_args *a, const char *fmt, ...)
@@ -131,7 +133,7 @@ int qemu_args(const struct qemu_config *c, struct qemu_args *ret)
 	add(ret, "-M");
 	add(ret, "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=on");
 	add(ret, "-accel");
-	add(ret, "%s", c->kvm ? "kvm" : "tcg");
+	add(ret, "%s", c->kvm ? "kvm" : ACCEL_TCG);
 	add(ret, "-cpu");
 	add(ret, "%s", c->kvm ? "host" : CPU_TCG);
 	add(ret, "-smp");

@@ -43,7 +43,7 @@ static void test_plain(void)
 
 	ok_int(qemu_args(&plain, &a), 0, "plain");
 	ok_str(a.argv[0], plain.binary, "the program");
-	ok_str(after(&a, "-accel", 0), "tcg", "emulation");
+	ok_str(after(&a, "-accel", 0), "tcg,tb-size=192", "emulation");
 	ok_str(after(&a, "-cpu", 0), "max,la57=off,-erms,-fsrm", "its CPU");
 	ok_str(after(&a, "-m", 0), "512M", "memory");
 	ok_str(after(&a, "-append", 0),

@@ -36,6 +36,12 @@
 
 static struct exec table[LIMIT_EXECS];
 static struct loop *loop;
+static struct exec_stats stats;
+
+const struct exec_stats *exec_get_stats(void)
+{
+	return &stats;
+}
 
 void exec_init(struct loop *l)
 {
@@ -90,6 +96,7 @@ static void on_timeout(struct loop_timer *t)
 		return;
 	if (!e->timed_out) {
 		e->timed_out = true;
+		stats.timed_out++;
 		exec_kill(e);
 		loop_arm(loop, &e->timeout, LIMIT_KILL_NS);
 	} else if (done) {
@@ -162,14 +169,18 @@ int exec_start(const struct spec *s, const char *id, struct exec **ret, enum pro
 	if (cgroup_frozen())
 		return err_set(err, ERR_UNAVAILABLE, 0, "the workload is frozen");
 	e = take_slot();
-	if (!e)
+	if (!e) {
+		stats.failed++;
 		return err_set(err, ERR_FULL, 0, "%d commands are running already", LIMIT_EXECS);
+	}
 	init_slot(e, id);
 	r = spawn(e, s, ret_step, err);
 	if (r < 0) {
+		stats.failed++;
 		free_slot(e);
 		return r;
 	}
+	stats.started++;
 	e->state = EXEC_RUNNING;
 	tree_started(&e->tree, e->child.pid);
 	exec_in_start(e);
@@ -244,6 +255,7 @@ bool exec_leader_ended(pid_t pid)
 	memset(&si, 0, sizeof(si));
 	while (waitid(P_PID, (id_t)pid, &si, WEXITED) < 0 && errno == EINTR)
 		;
+	stats.ended++;
 	e->leader_ended = e->tree.leader_gone = true;
 	e->end_ns = loop_now();
 	if (si.si_code == CLD_EXITED)
@@ -271,6 +283,7 @@ void exec_finish(struct exec *e)
 		return;
 	e->state = EXEC_EXITED;
 	e->oom = tree_oom(&e->tree);
+	stats.oom += e->oom;
 	e->on_done = NULL;
 	exec_wake_followers(e);
 	if (done)

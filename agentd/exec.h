@@ -114,6 +114,15 @@ struct exec *exec_next(const struct exec *e); /* every visible native one; NULL 
 unsigned exec_running(void);		      /* of both kinds */
 unsigned exec_busy(void);		      /* slots that are not free */
 
+/* Of all commands of both kinds since agentd's start. */
+struct exec_stats {
+	uint64_t started;
+	uint64_t failed; /* could not be started */
+	uint64_t ended, timed_out, oom;
+};
+
+const struct exec_stats *exec_get_stats(void);
+
 enum exec_to { EXEC_TO_LEADER, EXEC_TO_GROUP, EXEC_TO_TREE };
 /* 0, or -ESRCH when it has ended. */
 int exec_signal(struct exec *e, int sig, enum exec_to to) MUST_CHECK;

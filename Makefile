@@ -82,7 +82,7 @@ check:
 	$(Q)tests/run $(T)
 
 .PHONY: check-build
-check-build: all share unit
+check-build: all share unit sanitized
 
 # --- slow things, kept in the cache ----------------------------------------------------------
 DEPS_IN   := deps/build deps/sources.lock deps/sources.sha256 deps/musl.specs $(wildcard deps/patches/*)
@@ -184,6 +184,17 @@ endef
 $(foreach t,$(UNIT),$(eval $(call unit_test,$(t))))
 .PHONY: unit
 unit: $(patsubst %.c,build/asan/%,$(UNIT))
+
+# The guest programs once more, for the suites that tests/run runs against both (NAME@sanitized).
+define sanitized_program
+build/asan/bin/$(1): $(patsubst %.c,build/asan/obj/%.o,$(2)) build/asan/libasb.a
+	@mkdir -p $$(@D)
+	$$(call say,LD,'$(1) (sanitized)')
+	$$(Q)gcc $$(SAN) -o $$@ $$(filter %.o,$$^) build/asan/libasb.a $$(LIBS_ASAN)
+endef
+$(foreach p,$(guest_have),$(eval $(call sanitized_program,$(p),$($($(p)_MOD)_SRCS))))
+.PHONY: sanitized
+sanitized: $(patsubst %,build/asan/bin/%,$(guest_have))
 
 # Fuzz targets are the same with clang's libFuzzer: fuzz/x.c with its LINK line, corpus in fuzz/corpus/x.
 FUZZ_TIME ?= 60

@@ -15,7 +15,11 @@ import tempfile
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN = os.path.join(os.environ.get("ASB_BIN_DIR") or os.path.join(TOP, "build", "x86_64", "bin"), "agentd")
+BIN_DIR = os.environ.get("ASB_BIN_DIR") or os.path.join(TOP, "build", "x86_64", "bin")
+BIN = os.path.join(BIN_DIR, "agentd")
+SANITIZED = os.environ.get("ASB_TEST_VARIANT") == "sanitized"  # see tests/run
+REPORTS = tempfile.mkdtemp(prefix="agentd-reports-") if SANITIZED else None
+started = []
 
 count = failed = 0
 
@@ -42,8 +46,32 @@ def skip(name, why):
     print(f"ok {count} - {name} # SKIP {why}")
 
 
+def sanitizer_env():
+    """Of a sanitized program: it writes its reports to files, and ends with a status of its own."""
+    if not SANITIZED:
+        return {}
+    return {"ASAN_OPTIONS": f"detect_leaks=1:exitcode=99:log_path={REPORTS}/asan:detect_stack_use_after_return=1:handle_abort=1",
+            "UBSAN_OPTIONS": f"print_stacktrace=1:halt_on_error=1:log_path={REPORTS}/ubsan"}
+
+
+def sanitizer_reports():
+    text = ""
+    for name in sorted(os.listdir(REPORTS)):
+        with open(os.path.join(REPORTS, name), errors="replace") as f:
+            text += f.read()
+    return text if "ERROR: " in text or "runtime error: " in text else ""
+
+
 def done():
+    for agentd in started:
+        agentd.stop()
+    if SANITIZED:
+        found = sanitizer_reports()
+        ok(not found, "the sanitizers found nothing")
+        sys.stdout.write("".join(f"#   {line}\n" for line in found.splitlines()[:100]))
     print(f"1..{count}")
+    if REPORTS:
+        shutil.rmtree(REPORTS, ignore_errors=True)
     sys.exit(1 if failed or not count else 0)
 
 
@@ -70,12 +98,14 @@ class Agentd:
         self.socket = os.path.join(self.dir, "agentd.sock")
         rd, wr = os.pipe()
         self.env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.dir, "AGENTD_PORT": str(self.port),
-                    "AGENTD_BIND": "127.0.0.1", "AGENTD_SOCKET": self.socket, "ASB_NOTIFY_FD": str(wr), **(env or {})}
+                    "AGENTD_BIND": "127.0.0.1", "AGENTD_SOCKET": self.socket, "ASB_NOTIFY_FD": str(wr),
+                    **sanitizer_env(), **(env or {})}
         self.proc = subprocess.Popen([*prefix, BIN], env=self.env, pass_fds=[wr], stdin=subprocess.DEVNULL,
                                      stderr=stderr, cwd="/")
         os.close(wr)
         self.notified = os.read(rd, 10)
         os.close(rd)
+        started.append(self)
         atexit.register(self.stop)
 
     @property
@@ -97,6 +127,9 @@ class Agentd:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def rss(self):
+        """KiB; 0 for a sanitized agentd, whose shadow memory and quarantine say nothing"""
+        if SANITIZED:
+            return 0
         with open(f"/proc/{self.pid}/status") as f:
             for line in f:
                 if line.startswith("VmRSS"):

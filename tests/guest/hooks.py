@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """asb-hooks with a real agentd: the six lifecycle hooks, as the platform and as a hostile process call them."""
+# VARIANTS: sanitized
 import concurrent.futures
 import http.client
 import json
@@ -14,9 +15,9 @@ import tempfile
 import threading
 import time
 
-from _agentd import TOP, Agentd, done, equal, free_port, ok, skip, until
+from _agentd import BIN_DIR, Agentd, done, equal, free_port, ok, sanitizer_env, skip, until
 
-BIN = os.path.join(os.environ.get("ASB_BIN_DIR") or os.path.join(TOP, "build", "x86_64", "bin"), "asb-hooks")
+BIN = os.path.join(BIN_DIR, "asb-hooks")
 PREFIX = "/aws/lambda-microvms/runtime/v1/"
 
 
@@ -29,7 +30,7 @@ class Hooks:
         rd, wr = os.pipe()
         env = {"PATH": os.environ["PATH"], "AGENTD_HOOK_PORT": str(self.port), "AGENTD_SOCKET": agent_socket,
                "AGENTD_IDENTITY_PATH": self.identity_path, "ASB_ETC": os.path.join(self.dir, "etc"), "AGENTD_BIND": "127.0.0.1",
-               "ASB_NOTIFY_FD": str(wr), **(more or {})}
+               "ASB_NOTIFY_FD": str(wr), **sanitizer_env(), **(more or {})}
         with open(self.log_path, "ab") as log:
             self.proc = subprocess.Popen([*prefix, BIN], env=env, pass_fds=[wr], stdin=subprocess.DEVNULL, stderr=log)
         os.close(wr)

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * The command line, described. The table of commands and options (table.c) is the only place where
- * one is defined: parsing, help, usage errors, man pages, completions and `asb manifest` all read
+ * The command line, described. The tables of commands (table.c) and of options (options.c) are the
+ * only place where one is defined: parsing, help, usage errors, man pages, completions and `asb manifest` all read
  * it.
  */
 

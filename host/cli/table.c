@@ -7,107 +7,12 @@
 #include "host/cmd/cmd.h"
 
 /*
- * Every option and every command of asb. Text rules: help and summary are one line without a full
- * stop; about is paragraphs separated by an empty line; an example is a whole command line.
+ * Every command of asb, and which options it takes (they are in options.c). Text rules: help and
+ * summary are one line without a full stop; about is paragraphs separated by an empty line; an
+ * example is a whole command line.
  */
 
-static const char *const backend_names[] = { "local", "aws", NULL };
-static const char *const net_names[] = { "none", "user", NULL };
 static const char *const shell_names[] = { "bash", "zsh", "fish", NULL };
-
-#define WEEK_S (7 * 86400)
-
-const struct opt_spec cli_opts[OPT_COUNT] = {
-	[OPT_HELP] = { .name = "help", .short_name = 'h', .help = "show this help" },
-	[OPT_VERSION] = { .name = "version", .help = "show the version" },
-	[OPT_JSON] = { .name = "json", .help = "print one JSON document instead of text" },
-	[OPT_QUIET] = { .name = "quiet",
-			.short_name = 'q',
-			.help = "no notes, only results and errors" },
-	[OPT_VERBOSE] = { .name = "verbose",
-			  .short_name = 'v',
-			  .help = "tell each stage of the start with its time, on stderr" },
-	[OPT_BACKEND] = { .name = "backend",
-			  .type = TYPE_CHOICE,
-			  .arg = "NAME",
-			  .choices = backend_names,
-			  .help = "where the sandbox lives: local or aws" },
-	[OPT_IMAGE] = { .name = "image",
-			.short_name = 'i',
-			.type = TYPE_TEXT,
-			.arg = "IMAGE",
-			.def = "base",
-			.help = "what the sandbox starts from" },
-	[OPT_CPUS] = { .name = "cpus",
-		       .short_name = 'c',
-		       .type = TYPE_UINT,
-		       .arg = "N",
-		       .def = "1",
-		       .min = 1,
-		       .max = 32,
-		       .help = "virtual CPUs" },
-	[OPT_MEMORY] = { .name = "memory",
-			 .short_name = 'm',
-			 .type = TYPE_MIB,
-			 .arg = "SIZE",
-			 .def = "512",
-			 .min = 64,
-			 .max = 1 << 20,
-			 .help = "memory in MiB, or with a suffix: 512m, 2g" },
-	[OPT_NET] = { .name = "net",
-		      .type = TYPE_CHOICE,
-		      .arg = "MODE",
-		      .def = "none",
-		      .choices = net_names,
-		      .help = "network: none, or user (the internet, and this machine's own networks)" },
-	[OPT_NAME] = { .name = "name",
-		       .type = TYPE_NAME,
-		       .arg = "NAME",
-		       .help = "the sandbox's name while it runs (else asb-run-<8 hex digits>)" },
-	[OPT_ENV] = { .name = "env",
-		      .short_name = 'e',
-		      .type = TYPE_ENV,
-		      .many = true,
-		      .arg = "K[=V]",
-		      .help = "set a variable; without =V the caller's value is passed on" },
-	[OPT_ENV_FILE] = { .name = "env-file",
-			   .type = TYPE_FILE,
-			   .many = true,
-			   .arg = "FILE",
-			   .help = "read variables from FILE, a K=V or K on each line" },
-	[OPT_WORKDIR] = { .name = "workdir",
-			  .short_name = 'w',
-			  .type = TYPE_PATH,
-			  .arg = "DIR",
-			  .help = "working directory in the sandbox (else the user's home)" },
-	[OPT_TIMEOUT] = { .name = "timeout",
-			  .type = TYPE_SECONDS,
-			  .arg = "SECONDS",
-			  .max = WEEK_S,
-			  .help = "kill the command and all it started after SECONDS; 0 is never" },
-	[OPT_START_TIMEOUT] = { .name = "start-timeout",
-				.type = TYPE_SECONDS,
-				.arg = "SECONDS",
-				.def = "120",
-				.min = 1,
-				.max = 86400,
-				.help = "give up when the sandbox is not up after SECONDS" },
-	[OPT_INTERACTIVE] = { .name = "interactive",
-			      .short_name = 'i',
-			      .help = "pass on stdin even when it is a terminal" },
-	[OPT_NO_STDIN] = { .name = "no-stdin", .help = "do not pass on stdin" },
-	[OPT_FORCE] = { .name = "force",
-			.short_name = 'f',
-			.help = "forget the sandbox even when its machine cannot be removed, or is unknown" },
-	[OPT_NAMES] = { .name = "quiet", .short_name = 'q', .help = "print names only" },
-	[OPT_GRACE] = { .name = "grace",
-			.type = TYPE_SECONDS,
-			.arg = "SECONDS",
-			.def = "10",
-			.max = 3600,
-			.help = "what the workload gets to end by itself" },
-	[OPT_MAN] = { .name = "man", .help = "print the manual page of asb or of COMMAND (mdoc)" },
-};
 
 const enum opt_id cli_global_opts[] = { OPT_JSON, OPT_QUIET,   OPT_VERBOSE,
 					OPT_HELP, OPT_VERSION, OPT_COUNT };
@@ -346,40 +251,6 @@ const struct command cli_commands[] = {
 	  .raw = true,
 	  .examples = EXAMPLES("asb __supervise FOLDER") },
 	{ .name = NULL },
-};
-
-const struct cli_pair cli_exit_codes[] = {
-	{ "0", "success" },
-	{ "1", "a command other than run and exec failed" },
-	{ "2", "the command line is wrong" },
-	{ "124", "run, exec: the command ran out of its --timeout" },
-	{ "125", "run, exec: asb or the sandbox failed" },
-	{ "126", "run, exec: the command is there but cannot be executed" },
-	{ "127", "run, exec: there is no such command in the sandbox" },
-	{ "128+N", "run, exec: the command was ended by signal N" },
-	{ "other", "run, exec: the status of the command itself" },
-	{ NULL, NULL },
-};
-
-const struct cli_pair cli_environment[] = {
-	{ "AGENT_SANDBOX_BACKEND",
-	  "the backend when neither --backend nor the sandbox's record tells" },
-	{ "AGENT_SANDBOX_IMAGE_ARN",
-	  "the image when none is given; an ARN also means --backend aws" },
-	{ "AGENT_SANDBOX_STATE",
-	  "the state file; everything else of the local backend is in its folder" },
-	{ "ASB_QEMU", "the QEMU program; else the newest one on PATH and in the usual folders" },
-	{ "ASB_SHARE", "the folder with the kernel, the guest programs and the images" },
-	{ "HOME", "~/.agent_sandbox is below it" },
-	{ "NO_COLOR, TERM", "no progress line when NO_COLOR is set or TERM is dumb" },
-	{ NULL, NULL },
-};
-
-const struct cli_pair cli_files[] = {
-	{ "~/.agent_sandbox/state.json", "names of sandboxes and the machines behind them" },
-	{ "~/.agent_sandbox/local/vms/ID/", "one local sandbox: its disk, sockets and logs" },
-	{ "../share/asb/", "beside the folder of the program: kernel, guest programs, images" },
-	{ NULL, NULL },
 };
 
 const struct command *cli_find(const char *name)

@@ -35,6 +35,8 @@ const struct httpd_route app_routes[] = {
 	{ "POST", "/v1/exec", HTTPD_BODY_BUFFER, PROTO_MAX_BODY, route_compat_exec, 0 },
 	{ "POST", "/v1/fs/read", HTTPD_BODY_BUFFER, LIMIT_SMALL_BODY, route_fs_read, 0 },
 	{ "POST", "/v1/fs/write", HTTPD_BODY_BUFFER, PROTO_MAX_BODY, route_fs_write, 0 },
+	{ "GET", "/v1/files", HTTPD_BODY_NONE, 0, route_files_get, HTTPD_HEAD },
+	{ "PUT", "/v1/files", HTTPD_BODY_STREAM, 0, route_files_put, 0 },
 	{ "PUT", "/v1/execs/{}", HTTPD_BODY_BUFFER, LIMIT_SPEC_BODY, route_exec_put, 0 },
 	{ "GET", "/v1/execs/{}", HTTPD_BODY_NONE, 0, route_exec_get, 0 },
 	{ "DELETE", "/v1/execs/{}", HTTPD_BODY_NONE, 0, route_exec_delete, 0 },

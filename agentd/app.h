@@ -65,6 +65,8 @@ void route_info(struct httpd_req *r);
 void route_compat_exec(struct httpd_req *r);
 void route_fs_read(struct httpd_req *r);
 void route_fs_write(struct httpd_req *r);
+void route_files_get(struct httpd_req *r);
+void route_files_put(struct httpd_req *r);
 void route_exec_put(struct httpd_req *r);
 void route_exec_get(struct httpd_req *r);
 void route_exec_list(struct httpd_req *r);

@@ -57,6 +57,8 @@
 /* SIGTERM: for requests that are being answered, then for the killed trees. */
 #define LIMIT_DRAIN_NS	  (3 * LIMIT_SECOND_NS)
 #define LIMIT_STOP_NS	  (2 * LIMIT_SECOND_NS)
+/* Bytes of a file that are read before its answer begins: see routes_files.c. */
+#define LIMIT_FILE_HEAD	  (64UL << 10)
 /* Bytes of a file written in one turn of the loop. */
 #define LIMIT_WRITE_CHUNK (1UL << 20)
 

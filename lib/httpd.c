@@ -205,7 +205,8 @@ static enum MHD_Result on_body(struct httpd_req *r, const char *p, size_t *n)
 		k = take_body(r, p, *n);
 		x->in_callback = false;
 	}
-	if (x->reply == HTTPD_REPLY_READY || x->reply == HTTPD_REPLY_STREAM)
+	if (x->reply == HTTPD_REPLY_READY || x->reply == HTTPD_REPLY_STREAM ||
+	    x->reply == HTTPD_REPLY_FILE)
 		httpd_reply_early(r);
 	if (x->reply == HTTPD_REPLY_EARLY) {
 		*n = 0;

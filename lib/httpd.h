@@ -87,6 +87,11 @@ void httpd_reply_json(struct httpd_req *r, int status, struct cJSON *j);
 /* {"detail": "<message>"} */
 void httpd_reply_error(struct httpd_req *r, int status, const char *fmt, ...) PRINTF(3, 4);
 
+/* LENGTH bytes of the regular file FD from OFFSET, by sendfile(2) where that works. FD is owned from here on. A file that
+ * becomes shorter meanwhile cuts the connection, so that the client sees an incomplete answer. */
+void httpd_reply_file(struct httpd_req *r, int status, const char *content_type, int fd,
+		      uint64_t offset, uint64_t length);
+
 /* A header for the answer that follows. Values with control bytes are refused (-EINVAL). */
 int httpd_add_header(struct httpd_req *r, const char *name, const char *value) MUST_CHECK;
 

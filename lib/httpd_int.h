@@ -15,13 +15,14 @@
 #define HTTPD_TARGET_MAX  (8U << 10)
 #define HTTPD_SEGS_MAX	  8  /* "{}" in one pattern */
 #define HTTPD_PARAMS_MAX  16 /* of a query */
-#define HTTPD_HEADERS_MAX 8  /* added to one answer */
+#define HTTPD_HEADERS_MAX 12 /* added to one answer */
 #define HTTPD_DROP_MAX	  (64U << 10)
 
 enum httpd_reply_state {
 	HTTPD_REPLY_NONE,
 	HTTPD_REPLY_READY,  /* plain bytes, not yet given to the library */
 	HTTPD_REPLY_STREAM, /* pulled, not yet given to the library */
+	HTTPD_REPLY_FILE,   /* a piece of a file, not yet given to the library */
 	HTTPD_REPLY_QUEUED, /* the library has it */
 	HTTPD_REPLY_EARLY,  /* sent past the library in the middle of a body */
 };
@@ -64,6 +65,9 @@ struct httpd_exchange {
 	ssize_t (*pull)(void *arg, char *p, size_t max);
 	void *pull_arg;
 	int64_t length;
+	struct MHD_Response *(*make_file)(struct httpd_exchange *x); /* takes FILE */
+	int file; /* owned while the state is FILE */
+	uint64_t file_at;
 	struct {
 		char *name, *value; /* owned */
 	} headers[HTTPD_HEADERS_MAX];
@@ -110,6 +114,8 @@ bool httpd_has_reply(const struct httpd_req *r);
 enum MHD_Result httpd_queue(struct httpd_req *r); /* gives a ready answer to the library */
 void httpd_reply_early(struct httpd_req *r);	  /* sends a ready answer past the library */
 void httpd_reply_done(struct httpd_exchange *x);  /* frees what an answer owns */
+
+void httpd_settle(struct httpd_req *r); /* the answer is complete in R->x: sends it on its way */
 
 /* httpd.c */
 void httpd_suspend(struct httpd_req *r);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "fd.h"
 #include "httpd_int.h"
 #include "jsn.h"
 
@@ -135,11 +136,13 @@ void httpd_reply_done(struct httpd_exchange *x)
 	x->nheaders = 0;
 	free(x->data);
 	x->data = NULL;
+	if (x->reply == HTTPD_REPLY_FILE)
+		fd_close(&x->file);
 }
 
 /* The answer is complete in R->x: sends it on its way when no handler is on the stack to do that
  * afterwards. */
-static void settle(struct httpd_req *r)
+void httpd_settle(struct httpd_req *r)
 {
 	struct httpd_exchange *x = &r->x;
 
@@ -165,7 +168,7 @@ static void reply_owned(struct httpd_req *r, int status, const char *type, char 
 	x->reply = HTTPD_REPLY_READY;
 	if (n && type && httpd_add_header(r, "Content-Type", type) < 0)
 		x->status = 500;
-	settle(r);
+	httpd_settle(r);
 }
 
 void httpd_reply(struct httpd_req *r, int status, const char *content_type, const void *p, size_t n)
@@ -230,7 +233,7 @@ void httpd_reply_stream(struct httpd_req *r, int status, const char *content_typ
 	x->reply = HTTPD_REPLY_STREAM;
 	if (content_type && httpd_add_header(r, "Content-Type", content_type) < 0)
 		r->gone = true;
-	settle(r);
+	httpd_settle(r);
 }
 
 void httpd_wake(struct httpd_req *r)
@@ -263,25 +266,34 @@ static ssize_t on_pull(void *cls, uint64_t pos, char *p, size_t max)
 #define PULL_BLOCK \
 	16384 /* only answers with a known length use it; chunks lie in the connection's pool */
 
+/* The library's object for the answer that is ready; what it takes over is no longer ours. */
+static struct MHD_Response *make_body(struct httpd_req *r)
+{
+	struct httpd_exchange *x = &r->x;
+	static char nothing[1];
+	struct MHD_Response *m;
+
+	if (x->reply == HTTPD_REPLY_STREAM)
+		return MHD_create_response_from_callback(x->length < 0 ? MHD_SIZE_UNKNOWN
+								       : (uint64_t)x->length,
+							 PULL_BLOCK, on_pull, r, NULL);
+	if (x->reply == HTTPD_REPLY_FILE)
+		return x->make_file(x);
+	m = MHD_create_response_from_buffer(x->data_len, x->data ? x->data : nothing,
+					    x->data ? MHD_RESPMEM_MUST_FREE
+						    : MHD_RESPMEM_PERSISTENT);
+	if (m)
+		x->data = NULL;
+	return m;
+}
+
 static struct MHD_Response *make_response(struct httpd_req *r)
 {
 	struct httpd_exchange *x = &r->x;
-	struct MHD_Response *m;
-	bool stream = x->reply == HTTPD_REPLY_STREAM;
-	static char nothing[1];
+	struct MHD_Response *m = make_body(r);
 
-	if (stream)
-		m = MHD_create_response_from_callback(x->length < 0 ? MHD_SIZE_UNKNOWN
-								    : (uint64_t)x->length,
-						      PULL_BLOCK, on_pull, r, NULL);
-	else
-		m = MHD_create_response_from_buffer(x->data_len, x->data ? x->data : nothing,
-						    x->data ? MHD_RESPMEM_MUST_FREE
-							    : MHD_RESPMEM_PERSISTENT);
 	if (!m)
 		return NULL;
-	if (!stream)
-		x->data = NULL; /* the library's now */
 	for (unsigned i = 0; i < x->nheaders; i++)
 		if (MHD_add_response_header(m, x->headers[i].name, x->headers[i].value) !=
 		    MHD_YES) {
@@ -314,8 +326,10 @@ void httpd_reply_early(struct httpd_req *r)
 	int ok;
 
 	buf_init(&b, 64U << 10);
-	if (x->reply == HTTPD_REPLY_STREAM) /* cannot be sent from here */
+	if (x->reply != HTTPD_REPLY_READY) /* cannot be sent from here */
 		x->status = 500;
+	if (x->reply == HTTPD_REPLY_FILE)
+		fd_close(&x->file);
 	ok = buf_addf(&b, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Length: %zu\r\n",
 		      x->status, MHD_get_reason_phrase_for((unsigned)x->status), x->data_len);
 	for (unsigned i = 0; ok == 0 && i < x->nheaders; i++)

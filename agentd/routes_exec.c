@@ -8,7 +8,7 @@
 #include "app.h"
 #include "exec.h"
 #include "lib/jsn.h"
-#include "lib/str.h"
+#include "lib/signame.h"
 
 /* The native routes that answer at once: start, look, list, signal, forget. */
 
@@ -161,34 +161,12 @@ void route_exec_list(struct httpd_req *r)
 }
 
 /* --- signal, forget --- */
-static const struct {
-	const char *name;
-	int sig;
-} signals[] = {
-	{ "HUP", SIGHUP },	 { "INT", SIGINT },   { "QUIT", SIGQUIT },   { "ILL", SIGILL },
-	{ "TRAP", SIGTRAP },	 { "ABRT", SIGABRT }, { "BUS", SIGBUS },     { "FPE", SIGFPE },
-	{ "KILL", SIGKILL },	 { "USR1", SIGUSR1 }, { "SEGV", SIGSEGV },   { "USR2", SIGUSR2 },
-	{ "PIPE", SIGPIPE },	 { "ALRM", SIGALRM }, { "TERM", SIGTERM },   { "CHLD", SIGCHLD },
-	{ "CONT", SIGCONT },	 { "STOP", SIGSTOP }, { "TSTP", SIGTSTP },   { "TTIN", SIGTTIN },
-	{ "TTOU", SIGTTOU },	 { "URG", SIGURG },   { "XCPU", SIGXCPU },   { "XFSZ", SIGXFSZ },
-	{ "VTALRM", SIGVTALRM }, { "PROF", SIGPROF }, { "WINCH", SIGWINCH }, { "IO", SIGIO },
-	{ "PWR", SIGPWR },	 { "SYS", SIGSYS },
-};
-
 /* A name with or without SIG, or a number; 0 when it is neither. */
 static int signal_number(const cJSON *v)
 {
-	const char *s;
-
 	if (cJSON_IsNumber(v))
 		return v->valuedouble >= 1 && v->valuedouble <= SIGRTMAX ? (int)v->valuedouble : 0;
-	if (!cJSON_IsString(v))
-		return 0;
-	s = str_starts(v->valuestring, "SIG") ? v->valuestring + 3 : v->valuestring;
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		if (!strcmp(signals[i].name, s))
-			return signals[i].sig;
-	return 0;
+	return cJSON_IsString(v) ? signame_number(v->valuestring) : 0;
 }
 
 static int target(const cJSON *body, enum exec_to *ret, struct err *e)

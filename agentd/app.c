@@ -19,6 +19,7 @@
 #include "limits.h"
 #include "reap.h"
 #include "version.h"
+#include "worker.h"
 
 /*
  * One loop: the TCP server, the private socket, the children. Nothing here waits for anything else.
@@ -46,6 +47,7 @@ const struct httpd_route app_routes[] = {
 	{ "POST", "/v1/execs/{}/signal", HTTPD_BODY_BUFFER, LIMIT_SMALL_BODY, route_exec_signal,
 	  0 },
 	{ "GET", "/v1/info", HTTPD_BODY_NONE, 0, route_info, 0 },
+	{ "GET", "/v1/archive", HTTPD_BODY_NONE, 0, route_archive_get, 0 },
 	{ NULL, NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
 };
 
@@ -143,6 +145,7 @@ static void stop_step(struct loop_timer *t)
 	}
 	if (a->stop_phase == STOP_KILL) {
 		exec_kill_all();
+		worker_kill_all();
 		if ((a->in_flight == 0 && exec_running() == 0) || waited >= LIMIT_STOP_NS) {
 			loop_stop(&a->loop);
 			return;
@@ -231,6 +234,7 @@ int app_start(struct app *a, struct err *e)
 		return -EINVAL;
 	cgroup_start(&a->loop, a->cgroup_root);
 	exec_init(&a->loop);
+	worker_start(&a->loop);
 	serve_private(a);
 	return serve_tcp(a, e);
 }
@@ -246,6 +250,7 @@ void app_done(struct app *a)
 	httpd_stop(a->tcp);
 	private_stop(a->priv);
 	exec_stop();
+	worker_stop();
 	cgroup_stop();
 	envbase_done(&a->env);
 	cJSON_Delete(a->identity_env);

@@ -50,6 +50,16 @@
 /* Pause between two reads of what nobody will see. */
 #define LIMIT_SPILL_NS	(10 * LIMIT_MS_NS)
 
+/* Worker processes at once; time without progress until one is killed; the line that begins its answer; its own
+ * limits: address space, CPU seconds, descriptors. */
+#define LIMIT_WORKERS	      8
+#define LIMIT_WORKER_NS	      (60 * LIMIT_SECOND_NS)
+#define LIMIT_WORKER_HEAD     (64UL << 10)
+#define LIMIT_WORKER_ALIVE_NS LIMIT_SECOND_NS
+#define LIMIT_WORKER_MEMORY   (256UL << 20)
+#define LIMIT_WORKER_CPU_S    3600
+#define LIMIT_WORKER_FILES    640
+
 /* Longest silence of an output stream. */
 #define LIMIT_ALIVE_NS	  (15 * LIMIT_SECOND_NS)
 /* A compatible command is answered that long after its kill at the latest. */

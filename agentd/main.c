@@ -10,6 +10,7 @@
 #include "lib/str.h"
 #include "notify.h"
 #include "version.h"
+#include "worker.h"
 
 enum { EXIT_START = 1, EXIT_SETTINGS = 2 };
 
@@ -49,6 +50,8 @@ int main(int argc, char **argv)
 	struct err e = ERR_INIT;
 	int r;
 
+	if (argc > 0 && !strcmp(argv[0], WORKER_NAME))
+		return worker_main(argc, argv);
 	log_open("agentd", STDERR_FILENO, LOG_LEVEL_INFO);
 	if (argc > 1) {
 		bool version = !strcmp(argv[1], "--version"), help = !strcmp(argv[1], "--help");

@@ -5,6 +5,7 @@
 
 #include "exec.h"
 #include "limits.h"
+#include "worker.h"
 
 /*
  * SIGCHLD says that at least one child has ended. Each is looked at without being reaped (WNOWAIT):
@@ -29,7 +30,7 @@ void reap(struct loop *l)
 
 		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) < 0 || si.si_pid == 0)
 			return;
-		if (!exec_leader_ended(si.si_pid))
+		if (!exec_leader_ended(si.si_pid) && !worker_ended(si.si_pid))
 			(void)waitid(P_PID, (id_t)si.si_pid, &si, WEXITED | WNOHANG);
 	}
 	again.fn = on_again;

@@ -4,7 +4,7 @@
 
 #include "lib/loop.h"
 
-/* Reaps every child that has ended: leaders go to the exec engine, orphans (agentd is their
+/* Reaps every child that has ended: leaders go to the exec engine, workers to theirs, orphans (agentd is their
  * subreaper, or PID 1) to nobody. Call it on SIGCHLD. */
 void reap(struct loop *l);
 

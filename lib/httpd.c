@@ -163,6 +163,7 @@ static enum MHD_Result on_head(struct httpd_req *r, const char *method, const ch
 
 	x->head_seen = true;
 	x->method = method;
+	x->http11 = !strcmp(version, "HTTP/1.1");
 	loop_disarm(&r->deadline);
 	x->in_callback = true;
 	start_exchange(r, version);
@@ -374,10 +375,10 @@ static size_t no_unescape(void *cls, struct MHD_Connection *con, char *s)
 /* --- start and stop --- */
 static struct MHD_Daemon *start_library(struct httpd *h)
 {
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
-				h, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)h->c.listen_fd,
-				MHD_OPTION_CONNECTION_LIMIT, h->c.max_conns,
-				MHD_OPTION_CONNECTION_TIMEOUT, h->c.idle_s,
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_UPGRADE | MHD_ALLOW_SUSPEND_RESUME, 0,
+				NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET,
+				(MHD_socket)h->c.listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+				h->c.max_conns, MHD_OPTION_CONNECTION_TIMEOUT, h->c.idle_s,
 				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
 				MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
 				on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,

@@ -137,4 +137,17 @@ void httpd_wake(struct httpd_req
 void httpd_set_sink(struct httpd_req *r, ssize_t (*sink)(void *arg, const char *p, size_t n),
 		    void *arg);
 
+/* --- another protocol on the connection (RFC 9110 §7.8); ws.h has WebSocket on top of it --- */
+/*
+ * Answers 101 with "Upgrade: PROTOCOL" and the headers added before. When that has been sent, FN gets
+ * the socket (non-blocking; borrowed until httpd_upgrade_done) and the N bytes that the client sent
+ * behind its head (valid during the call). From then on the connection has no deadline of the
+ * server's. For routes without a body. on_end runs after httpd_upgrade_done, and without FN before it
+ * when the client has gone or the server stops: FD must be in no loop any more when it returns.
+ */
+void httpd_reply_upgrade(struct httpd_req *r, const char *protocol,
+			 void (*fn)(void *arg, int fd, const char *p, size_t n), void *arg);
+void httpd_upgrade_done(struct httpd_req *r); /* the socket is closed soon, from the loop */
+bool httpd_is_http11(const struct httpd_req *r);
+
 #endif

@@ -8,7 +8,7 @@
 #include "httpd.h"
 
 /* What the files of the server share: httpd.c (libmicrohttpd), httpd_head.c (checks, target),
- * httpd_reply.c (answers). */
+ * httpd_reply.c (answers), httpd_upgrade.c (101). */
 
 #define HTTPD_HEAD_MAX	  (16U << 10) /* bytes of target and header fields together */
 #define HTTPD_FIELDS_MAX  64
@@ -20,11 +20,12 @@
 
 enum httpd_reply_state {
 	HTTPD_REPLY_NONE,
-	HTTPD_REPLY_READY,  /* plain bytes, not yet given to the library */
-	HTTPD_REPLY_STREAM, /* pulled, not yet given to the library */
-	HTTPD_REPLY_FILE,   /* a piece of a file, not yet given to the library */
-	HTTPD_REPLY_QUEUED, /* the library has it */
-	HTTPD_REPLY_EARLY,  /* sent past the library in the middle of a body */
+	HTTPD_REPLY_READY,   /* plain bytes, not yet given to the library */
+	HTTPD_REPLY_STREAM,  /* pulled, not yet given to the library */
+	HTTPD_REPLY_FILE,    /* a piece of a file, not yet given to the library */
+	HTTPD_REPLY_UPGRADE, /* 101, not yet given to the library */
+	HTTPD_REPLY_QUEUED,  /* the library has it */
+	HTTPD_REPLY_EARLY,   /* sent past the library in the middle of a body */
 };
 
 struct httpd_pair {
@@ -48,7 +49,7 @@ struct httpd_exchange {
 	struct httpd_target target;
 	const char *method; /* the library's, lives as long as the request */
 	const struct httpd_route *route;
-	bool head_seen, head_good, body_done, in_callback, ended;
+	bool head_seen, head_good, http11, body_done, in_callback, ended;
 	struct buf body;
 	uint64_t body_bytes;
 	ssize_t (*sink)(void *arg, const char *p, size_t n);
@@ -68,6 +69,10 @@ struct httpd_exchange {
 	struct MHD_Response *(*make_file)(struct httpd_exchange *x); /* takes FILE */
 	int file; /* owned while the state is FILE */
 	uint64_t file_at;
+	struct MHD_Response *(*make_upgrade)(struct httpd_req *r);
+	void (*on_upgrade)(void *arg, int fd, const char *p, size_t n);
+	void *upgrade_arg;
+	struct MHD_UpgradeResponseHandle *upgraded; /* the socket has been handed over */
 	struct {
 		char *name, *value; /* owned */
 	} headers[HTTPD_HEADERS_MAX];

@@ -279,6 +279,8 @@ static struct MHD_Response *make_body(struct httpd_req *r)
 							 PULL_BLOCK, on_pull, r, NULL);
 	if (x->reply == HTTPD_REPLY_FILE)
 		return x->make_file(x);
+	if (x->reply == HTTPD_REPLY_UPGRADE)
+		return x->make_upgrade(r);
 	m = MHD_create_response_from_buffer(x->data_len, x->data ? x->data : nothing,
 					    x->data ? MHD_RESPMEM_MUST_FREE
 						    : MHD_RESPMEM_PERSISTENT);

@@ -163,7 +163,6 @@ static enum MHD_Result on_head(struct httpd_req *r, const char *method, const ch
 
 	x->head_seen = true;
 	x->method = method;
-	x->http11 = !strcmp(version, "HTTP/1.1");
 	loop_disarm(&r->deadline);
 	x->in_callback = true;
 	start_exchange(r, version);

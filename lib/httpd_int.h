@@ -49,7 +49,7 @@ struct httpd_exchange {
 	struct httpd_target target;
 	const char *method; /* the library's, lives as long as the request */
 	const struct httpd_route *route;
-	bool head_seen, head_good, http11, body_done, in_callback, ended;
+	bool head_seen, head_good, body_done, in_callback, ended;
 	struct buf body;
 	uint64_t body_bytes;
 	ssize_t (*sink)(void *arg, const char *p, size_t n);
@@ -66,10 +66,10 @@ struct httpd_exchange {
 	ssize_t (*pull)(void *arg, char *p, size_t max);
 	void *pull_arg;
 	int64_t length;
-	struct MHD_Response *(*make_file)(struct httpd_exchange *x); /* takes FILE */
+	/* Of answers that not every program has: httpd_file.c, httpd_upgrade.c. */
+	struct MHD_Response *(*make)(struct httpd_req *r);
 	int file; /* owned while the state is FILE */
 	uint64_t file_at;
-	struct MHD_Response *(*make_upgrade)(struct httpd_req *r);
 	void (*on_upgrade)(void *arg, int fd, const char *p, size_t n);
 	void *upgrade_arg;
 	struct MHD_UpgradeResponseHandle *upgraded; /* the socket has been handed over */

@@ -277,10 +277,8 @@ static struct MHD_Response *make_body(struct httpd_req *r)
 		return MHD_create_response_from_callback(x->length < 0 ? MHD_SIZE_UNKNOWN
 								       : (uint64_t)x->length,
 							 PULL_BLOCK, on_pull, r, NULL);
-	if (x->reply == HTTPD_REPLY_FILE)
-		return x->make_file(x);
-	if (x->reply == HTTPD_REPLY_UPGRADE)
-		return x->make_upgrade(r);
+	if (x->make)
+		return x->make(r);
 	m = MHD_create_response_from_buffer(x->data_len, x->data ? x->data : nothing,
 					    x->data ? MHD_RESPMEM_MUST_FREE
 						    : MHD_RESPMEM_PERSISTENT);

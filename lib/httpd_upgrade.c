@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "httpd_int.h"
 
 /*
@@ -21,7 +23,7 @@ static void on_upgraded(void *cls, struct MHD_Connection *con, void *req_cls, co
 	r->x.in_callback = false;
 }
 
-static struct MHD_Response *make_upgrade(struct httpd_req *r)
+static struct MHD_Response *make(struct httpd_req *r)
 {
 	return MHD_create_response_for_upgrade(on_upgraded, r);
 }
@@ -34,7 +36,7 @@ void httpd_reply_upgrade(struct httpd_req *r, const char *protocol,
 	if (x->reply != HTTPD_REPLY_NONE || x->ended)
 		return;
 	x->status = MHD_HTTP_SWITCHING_PROTOCOLS;
-	x->make_upgrade = make_upgrade;
+	x->make = make;
 	x->on_upgrade = fn;
 	x->upgrade_arg = arg;
 	x->reply = HTTPD_REPLY_UPGRADE;
@@ -56,5 +58,6 @@ void httpd_upgrade_done(struct httpd_req *r)
 
 bool httpd_is_http11(const struct httpd_req *r)
 {
-	return r->x.http11;
+	return !strcmp(r->x.raw_end + 1,
+		       "HTTP/1.1"); /* httpd_check_head has seen to it that it stands there */
 }

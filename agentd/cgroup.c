@@ -30,6 +30,8 @@
 
 static int work = -1;
 static bool limited;
+static unsigned controllers; /* CGROUP_*, of the groups below */
+static uint64_t pids_each;   /* 0: no limit */
 static unsigned counter, in_use;
 static struct loop *loop;
 static struct loop_timer sweep_timer;
@@ -60,12 +62,12 @@ static bool reads(int dir, const char *file, const char *text)
 	return fd_read_file(dir, file, &b) == 0 && b.p && !strcmp(b.p, text);
 }
 
-static uint64_t read_number(const char *path, uint64_t fallback)
+static uint64_t read_number(int dir, const char *path, uint64_t fallback)
 {
 	AUTO_BUF b = { .cap = 64 };
 	uint64_t v;
 
-	if (fd_read_file(AT_FDCWD, path, &b) < 0 || !b.p)
+	if (fd_read_file(dir, path, &b) < 0 || !b.p)
 		return fallback;
 	b.p[strcspn(b.p, "\n")] = '\0';
 	return str_to_u64(b.p, 1, UINT64_MAX, &v) < 0 ? fallback : v;
@@ -86,8 +88,8 @@ static void set_limit(const char *file, uint64_t v)
 
 static void set_limits(void)
 {
-	uint64_t pids = read_number("/proc/sys/kernel/pid_max", 32768);
-	uint64_t threads = read_number("/proc/sys/kernel/threads-max", 32768);
+	uint64_t pids = read_number(AT_FDCWD, "/proc/sys/kernel/pid_max", 32768);
+	uint64_t threads = read_number(AT_FDCWD, "/proc/sys/kernel/threads-max", 32768);
 	uint64_t mem = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t reserve = mem / 16;
 
@@ -98,10 +100,31 @@ static void set_limits(void)
 	if (reserve > (256UL << 20))
 		reserve = 256UL << 20;
 	set_limit("pids.max", pids / 10 * 9 + 1);
+	pids_each = read_number(work, "pids.max", 0) / 2;
 	set_limit("memory.max", mem > 2 * reserve ? mem - reserve : mem / 2);
 	limited = faccessat(work, "pids.max", F_OK, 0) == 0 && !reads(work, "pids.max", "max\n") &&
 		  faccessat(work, "memory.max", F_OK, 0) == 0 &&
 		  !reads(work, "memory.max", "max\n");
+}
+
+static void find_controllers(void)
+{
+	AUTO_BUF b = { .cap = 4096 };
+
+	static const char *const names[] = { "memory", "cpu",
+					     "pids" }; /* as enum cgroup_controller */
+
+	controllers = 0;
+	if (fd_read_file(work, "cgroup.subtree_control", &b) < 0)
+		return;
+	for (char *w = b.p; w && *w; w += strspn(w, " \n")) {
+		size_t n = strcspn(w, " \n");
+
+		for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+			if (strlen(names[i]) == n && !memcmp(names[i], w, n))
+				controllers |= 1U << i;
+		w += n;
+	}
 }
 
 void cgroup_start(struct loop *l, const char *root)
@@ -125,6 +148,7 @@ void cgroup_start(struct loop *l, const char *root)
 		return;
 	}
 	enable_controllers(work);
+	find_controllers();
 	set_limits();
 	loop_arm(loop, &sweep_timer, SWEEP_NS); /* what an agentd before this one left */
 }
@@ -143,6 +167,11 @@ bool cgroup_have(void)
 bool cgroup_limited(void)
 {
 	return work >= 0 && limited;
+}
+
+bool cgroup_can(enum cgroup_controller c)
+{
+	return work >= 0 && (controllers & c) != 0;
 }
 
 bool cgroup_frozen(void)
@@ -164,7 +193,17 @@ int cgroup_new(int *ret_fd)
 	if (*ret_fd < 0)
 		return -errno;
 	in_use++;
+	if (pids_each && cgroup_can(CGROUP_PIDS))
+		ignore_result(cgroup_set(*ret_fd, "pids.max", pids_each)); /* that of all holds */
 	return 0;
+}
+
+int cgroup_set(int fd, const char *file, uint64_t v)
+{
+	char s[24];
+
+	(void)snprintf(s, sizeof(s), "%llu", (unsigned long long)v);
+	return fd_write_str(fd, file, s);
 }
 
 void cgroup_release(int *fd)

@@ -23,7 +23,14 @@ bool cgroup_limited(void); /* memory and pids of the workload have a limit */
  * would wait. */
 bool cgroup_frozen(void);
 
-/* Makes a group; the caller closes *RET_FD. 0 or negative errno (-ENODEV without cgroups). */
+/* What can be limited for a single command. */
+enum cgroup_controller { CGROUP_MEMORY = 1, CGROUP_CPU = 2, CGROUP_PIDS = 4 };
+bool cgroup_can(enum cgroup_controller c);
+
+/* Writes V to a limit of the group FD, "memory.max" and the like. 0 or negative errno. */
+int cgroup_set(int fd, const char *file, uint64_t v) MUST_CHECK;
+
+/* Makes a group, which may hold half of the processes of the workload; the caller closes *RET_FD. 0 or negative errno (-ENODEV without cgroups). */
 int cgroup_new(int *ret_fd) MUST_CHECK;
 
 /* The caller is done with a group. It is removed now or, while something still runs in it, later.

@@ -7,10 +7,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/buf.h"
 #include "lib/fd.h"
+#include "passwd.h"
+#include "spec.h"
 #include "tree.h"
 
 #define OWN_OOM_SCORE "-500"
@@ -47,10 +50,9 @@ void child_protect_self(void)
 		oom_changed = true;
 }
 
-int child_setup(void *tree)
+/* Where one of these is refused, the command runs all the same: they are comfort, not confinement. */
+static void give_back(void)
 {
-	/* where one of these is refused, the command runs all the same: they are comfort, not
-	 * confinement */
 	if (oom_changed) {
 		if (geteuid() != 0)
 			(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* else the file is root's */
@@ -60,5 +62,54 @@ int child_setup(void *tree)
 		(void)setpriority(PRIO_PROCESS, 0, 0);
 	if (have_files)
 		(void)setrlimit(RLIMIT_NOFILE, &files);
-	return tree_child(tree);
+}
+
+static int set_limits(const struct child *c)
+{
+	const struct spec_limits *l = c->limits;
+
+	if (!l)
+		return 0;
+	if (c->memory_by_rlimit) {
+		const struct rlimit as = { l->memory, l->memory };
+
+		if (setrlimit(RLIMIT_AS, &as) < 0)
+			return -errno;
+	}
+	for (size_t i = 0; i < l->n_rlimit; i++)
+		if (setrlimit(l->rlimit[i].resource, &l->rlimit[i].value) < 0)
+			return -errno;
+	return 0;
+}
+
+/* By the system calls: libc's functions would tell other threads, of which there are none, with locks
+ * that belong to the parent while its memory is shared. */
+static int become(const struct passwd_user *u)
+{
+	if (!u)
+		return 0;
+	if (geteuid() != 0 && u->uid == geteuid() && u->gid == getegid())
+		return 0; /* it is already; only root may say so */
+	if (syscall(SYS_setgroups, u->n_groups, u->groups) < 0 ||
+	    syscall(SYS_setresgid, u->gid, u->gid, u->gid) < 0 ||
+	    syscall(SYS_setresuid, u->uid, u->uid, u->uid) < 0)
+		return -errno;
+	return 0;
+}
+
+int child_setup(void *child, enum proc_step *step)
+{
+	const struct child *c = child;
+	int r;
+
+	give_back();
+	r = tree_child(c->tree);
+	if (r < 0)
+		return r;
+	*step = PROC_STEP_LIMITS; /* before the user: raising one is for root */
+	r = set_limits(c);
+	if (r < 0)
+		return r;
+	*step = PROC_STEP_USER;
+	return become(c->user);
 }

@@ -2,14 +2,29 @@
 #ifndef AGENTD_CHILD_H
 #define AGENTD_CHILD_H
 
+#include <sys/types.h>
+
 #include "lib/compiler.h"
+#include "lib/proc.h"
+
+struct passwd_user;
+struct spec_limits;
+struct tree;
 
 /* What agentd has changed for itself, and what every command therefore gets back. */
 void child_remember(void); /* at start: limits, priority, OOM score as agentd found them */
 void child_protect_self(
 	void); /* agentd's own: less likely to be killed for memory, enough descriptors */
 
-/* proc_spec.child_fn, in the child. TREE: struct tree. 0 or negative errno. */
-int child_setup(void *tree) MUST_CHECK;
+/* What a child does to itself before it becomes the command. All borrowed. */
+struct child {
+	const struct tree *tree;
+	const struct spec_limits *limits; /* NULL: none */
+	bool memory_by_rlimit;		  /* limits->memory has no cgroup to hold it */
+	const struct passwd_user *user;	  /* NULL: agentd's */
+};
+
+/* proc_spec.child_fn. CHILD: struct child. */
+int child_setup(void *child, enum proc_step *step) MUST_CHECK;
 
 #endif

@@ -14,8 +14,8 @@
 #include "lib/fd.h"
 #include "lib/str.h"
 #include "limits.h"
+#include "passwd.h"
 
-#define PASSWD_MAX   (256UL << 10)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* Settings of agentd and its starter, and what a shell that started it has left: no business of a
@@ -103,13 +103,13 @@ static int put_field(struct envbase *e, const char *name, const char *f, const c
  * alone. */
 static int put_passwd(struct envbase *e, const char *path)
 {
-	AUTO_BUF b = { .cap = PASSWD_MAX };
+	AUTO_BUF b = { .cap = LIMIT_PASSWD };
 	char *line, *next, *found = NULL;
 	char uid[16];
 	int r;
 
 	(void)snprintf(uid, sizeof(uid), "%u:", (unsigned)getuid());
-	if (fd_read_file(AT_FDCWD, path, &b) == 0)
+	if (passwd_read(path, &b) == 0)
 		for (line = b.p; line && !found; line = next) {
 			char *f = field(line, 2);
 

@@ -2,6 +2,7 @@
 #include "exec.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,7 @@ static void free_slot(struct exec *e)
 	tree_done(&e->tree);
 	loop_disarm(&e->timeout);
 	fd_close(&e->child.pidfd);
+	fd_close(&e->tty);
 	outlog_done(&e->log);
 	for (int i = 0; i < 2; i++)
 		buf_done(&e->cap[i]);
@@ -112,7 +114,8 @@ static void init_slot(struct exec *e, const char *id)
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	memset(e, 0, sizeof(*e));
 	e->loop = loop;
-	e->child.pidfd = e->in.fd = -1;
+	e->child.pidfd = e->tty = -1;
+	exec_in_init(e);
 	e->capture = id == NULL;
 	if (id)
 		(void)snprintf(e->id, sizeof(e->id), "%s", id);
@@ -129,34 +132,85 @@ static void init_slot(struct exec *e, const char *id)
 	tree_prepare(&e->tree, loop);
 }
 
+/* The limits that a cgroup holds; memory can do with less. */
+static int set_limits(struct exec *e, const struct spec_limits *l, struct child *c, struct err *err)
+{
+	const struct {
+		enum cgroup_controller controller;
+		uint64_t value;
+		const char *file, *member;
+	} t[] = { { CGROUP_MEMORY, l->memory, "memory.max", "memory" },
+		  { CGROUP_CPU, l->cpu_us, "cpu.max", "cpus" },
+		  { CGROUP_PIDS, l->pids, "pids.max", "pids" } };
+	int group = e->tree.cgroup_fd, r;
+
+	c->limits = l;
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		if (t[i].value == 0)
+			continue;
+		if (group >= 0 && cgroup_can(t[i].controller)) {
+			r = cgroup_set(group, t[i].file, t[i].value);
+			if (r < 0)
+				return err_set(err, ERR_INVALID, -r, "\"limits.%s\"", t[i].member);
+		} else if (t[i].controller == CGROUP_MEMORY) {
+			c->memory_by_rlimit = true;
+		} else {
+			return err_set(
+				err, ERR_INVALID, 0,
+				"\"limits.%s\" cannot be kept here: there is no cgroup2 with "
+				"that controller",
+				t[i].member);
+		}
+	}
+	if (l->memory && !c->memory_by_rlimit) /* else what is too much only goes to the disk */
+		ignore_result(cgroup_set(group, "memory.swap.max", 0));
+	return 0;
+}
+
+/* What becomes 0, 1, 2 of the command. FD are -1, and the caller's to close. */
+static int open_stdio(struct exec *e, const struct spec *s, int fd[3])
+{
+	int r;
+
+	if (s->pty) {
+		r = exec_tty_open(e, s);
+		for (int i = 0; i < 3 && r == 0; i++) {
+			fd[i] = fcntl(e->tty, F_DUPFD_CLOEXEC, 3);
+			r = fd[i] < 0 ? -errno : 0;
+		}
+	} else {
+		r = exec_in_open(e, s, &fd[0]);
+		if (r == 0)
+			r = exec_out_open(e, &fd[1]);
+	}
+	return r == 0 ? exec_out_start(e) : r;
+}
+
 static int spawn(struct exec *e, const struct spec *s, enum proc_step *ret_step, struct err *err)
 {
-	AUTO_FD in = -1, out = -1, errfd = -1;
 	struct proc_spec p = PROC_SPEC_INIT;
-	int child_out[2];
-	int r = exec_in_open(e, s, &in);
+	struct child c = { .tree = &e->tree, .user = s->user };
+	int r = set_limits(e, &s->limits, &c, err);
 
-	if (r < 0)
-		return err_set(err, ERR_FULL, -r, "cannot start %s", s->argv[0]);
-	r = exec_out_open(e, child_out);
-	if (r < 0)
-		return err_set(err, ERR_FULL, -r, "cannot start %s", s->argv[0]);
-	out = child_out[0];
-	errfd = child_out[1];
-	r = exec_out_start(e);
-	if (r < 0)
-		return err_set(err, ERR_FULL, -r, "cannot start %s", s->argv[0]);
+	if (r < 0) {
+		*ret_step = PROC_STEP_LIMITS;
+		return r;
+	}
+	r = open_stdio(e, s, p.fd);
 	p.argv = s->argv;
 	p.envp = s->envp;
 	p.cwd = s->cwd;
-	p.fd[0] = in;
-	p.fd[1] = out;
-	p.fd[2] = errfd;
 	p.cgroup_fd = e->tree.cgroup_fd;
-	p.flags = PROC_SETSID;
+	p.flags = PROC_SETSID | (s->pty ? PROC_CTTY : 0U) | (s->cwd_given ? 0U : PROC_CWD_WISH);
 	p.child_fn = child_setup;
-	p.child_arg = &e->tree;
-	return proc_spawn(&p, &e->child, ret_step, err);
+	p.child_arg = &c;
+	if (r < 0)
+		ignore_result(err_set(err, ERR_FULL, -r, "cannot start %s", s->argv[0]));
+	else
+		r = proc_spawn(&p, &e->child, ret_step, err);
+	for (int i = 0; i < 3; i++)
+		fd_close(&p.fd[i]);
+	return r;
 }
 
 int exec_start(const struct spec *s, const char *id, struct exec **ret, enum proc_step *ret_step,
@@ -252,6 +306,8 @@ bool exec_leader_ended(pid_t pid)
 			e = &table[i];
 	if (!e)
 		return false;
+	if (e->pty)
+		exec_tty_leader_ended(e);
 	memset(&si, 0, sizeof(si));
 	while (waitid(P_PID, (id_t)pid, &si, WEXITED) < 0 && errno == EINTR)
 		;
@@ -285,6 +341,8 @@ void exec_finish(struct exec *e)
 	e->oom = tree_oom(&e->tree);
 	stats.oom += e->oom;
 	e->on_done = NULL;
+	if (e->pty)
+		exec_out_hang_up(e);
 	exec_wake_followers(e);
 	if (done)
 		done(e, e->done_arg);
@@ -300,6 +358,8 @@ int exec_signal(struct exec *e, int sig, enum exec_to to)
 		return -ESRCH;
 	if (to == EXEC_TO_LEADER)
 		return proc_signal(&e->child, sig);
+	if (e->pty)
+		return exec_tty_signal(e, sig);
 	/* the leader is not reaped, so its number is still the group's */
 	return kill(-e->child.pid, sig) < 0 ? -errno : 0;
 }

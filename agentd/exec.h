@@ -60,8 +60,11 @@ struct exec_feeder {
 struct exec_input {
 	struct loop_watch watch;
 	int fd;		  /* owned; -1: none, or closed */
-	bool wanted, eof; /* asked for; closed by its caller */
+	bool wanted, eof; /* asked for; closed by its caller (a terminal never is) */
+	char last;	  /* byte written */
 	uint64_t offset;  /* bytes taken */
+	uint64_t
+		eof_at; /* of a terminal: 1 + the offset at which its end was typed last; 0: never */
 	struct exec_feeder *feeder;
 	char *own; /* owned: input that came with the request */
 	size_t own_len, own_at;
@@ -80,10 +83,13 @@ struct exec {
 	int64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
 	int64_t started_at_ms;	  /* wall clock */
 
-	struct exec_pipe out[2];
-	struct exec_input in;
-	struct outlog log; /* native */
-	bool capture;	   /* compatible: into CAP instead of the log */
+	struct exec_pipe out[2]; /* with a terminal: out[0] is its master, and out[1] is none */
+	struct exec_input in;	 /* with a terminal: the master once more */
+	bool pty;
+	uint16_t rows, cols; /* of the terminal */
+	int tty;	     /* owned: its slave, kept open until the leader ends; else -1 */
+	struct outlog log;   /* native */
+	bool capture;	     /* compatible: into CAP instead of the log */
 	struct buf cap[2];
 	bool paused;	    /* nobody fetches: the pipes are not read */
 	uint64_t anchor;    /* where the last follower stood when it left */
@@ -142,6 +148,7 @@ int exec_out_open(struct exec *e, int child_fd[2]) MUST_CHECK;
 int exec_out_start(struct exec *e) MUST_CHECK;
 void exec_out_leader_ended(struct exec *e);
 void exec_out_close(struct exec *e);
+void exec_out_hang_up(struct exec *e); /* a terminal's last output has been read */
 void exec_follow(struct exec *e, struct exec_follower *f);
 void exec_unfollow(struct exec_follower *f);
 void exec_fetched(struct exec_follower *f, size_t n); /* it took N bytes */
@@ -154,7 +161,18 @@ void exec_capture_done(struct buf *b);
 void exec_out_release(struct exec *e);
 void exec_finish(struct exec *e); /* exec.c: the output is complete */
 
+/* exec_tty.c */
+int exec_tty_open(struct exec *e, const struct spec *s) MUST_CHECK;
+/* Before the leader is reaped. */
+void exec_tty_leader_ended(struct exec *e);
+int exec_tty_signal(struct exec *e, int sig) MUST_CHECK; /* to the foreground group */
+/* -ENOTTY without a terminal, -ESRCH when it has ended; another negative errno. */
+int exec_resize(struct exec *e, uint16_t rows, uint16_t cols) MUST_CHECK;
+/* Types the end of the input. 0, -EAGAIN: wait for writable; -EPIPE. */
+int exec_tty_eof(struct exec *e) MUST_CHECK;
+
 /* exec_in.c */
+void exec_in_init(struct exec *e);
 int exec_in_open(struct exec *e, const struct spec *s, int *ret_child_fd) MUST_CHECK;
 void exec_in_start(struct exec *e);
 void exec_in_close(struct exec *e);

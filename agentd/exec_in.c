@@ -29,14 +29,19 @@ static int copy_input(struct exec_input *in, const struct spec *s)
 	return 0;
 }
 
+void exec_in_init(struct exec *e)
+{
+	e->in.fd = -1;
+	e->in.watch = (struct loop_watch)LOOP_WATCH_INIT;
+	e->in.watch.fn = on_writable;
+	e->in.watch.arg = e;
+}
+
 int exec_in_open(struct exec *e, const struct spec *s, int *ret_child_fd)
 {
 	struct exec_input *in = &e->in;
 	int fd[2], r;
 
-	in->watch = (struct loop_watch)LOOP_WATCH_INIT;
-	in->watch.fn = on_writable;
-	in->watch.arg = e;
 	in->wanted = s->want_stdin;
 	if (!s->want_stdin)
 		return 0;
@@ -84,6 +89,7 @@ ssize_t exec_write(struct exec *e, const char *p, size_t n)
 
 		if (k >= 0) {
 			done += (size_t)k;
+			in->last = k ? p[done - 1] : in->last;
 			in->offset += (size_t)k;
 		} else if (errno == EAGAIN) {
 			want_room(e);

@@ -144,6 +144,17 @@ void exec_out_close(struct exec *e)
 	}
 }
 
+void exec_out_hang_up(struct exec *e)
+{
+	close_pipe(&e->out[0]);
+}
+
+/* A terminal gives 4 KiB at a time, a pipe up to LIMIT_READ. */
+static int read_rounds(const struct exec *e)
+{
+	return e->pty ? LIMIT_READ_ROUNDS * 16 : LIMIT_READ_ROUNDS;
+}
+
 /* --- pace --- */
 static uint64_t anchor(const struct exec *e)
 {
@@ -321,7 +332,7 @@ static void on_readable(struct loop_watch *w, uint32_t events)
 	uint64_t before = p->bytes;
 
 	(void)events;
-	for (int i = 0; i < LIMIT_READ_ROUNDS && read_pipe(p); i++)
+	for (int i = 0; i < read_rounds(e) && read_pipe(p); i++)
 		;
 	if (p->bytes != before)
 		exec_wake_followers(e);
@@ -375,7 +386,7 @@ void exec_out_leader_ended(struct exec *e)
 
 	e->last_data = 0;
 	for (int i = 0; i < 2; i++)
-		for (int k = 0; k < LIMIT_READ_ROUNDS && e->out[i].fd >= 0 && !e->paused; k++)
+		for (int k = 0; k < read_rounds(e) && e->out[i].fd >= 0 && !e->paused; k++)
 			if (!read_pipe(&e->out[i]))
 				break;
 			else

@@ -20,6 +20,7 @@
 #define LIMIT_SMALL_BODY (64UL << 10) /* of requests that hold a path or a signal */
 #define LIMIT_ARGV	 65536	      /* words */
 #define LIMIT_ENV	 4096	      /* variables */
+#define LIMIT_PASSWD	 (1UL << 20)  /* bytes of /etc/passwd and of /etc/group that are read */
 #define LIMIT_REAP	 256	      /* children reaped in one turn of the loop */
 
 /* Output that waits for a reader: bytes of each command (a power of two), of all together (above

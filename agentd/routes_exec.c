@@ -45,6 +45,19 @@ static bool add_end(cJSON *o, const struct exec *e)
 				  : jsn_add_str(o, "signal", NULL);
 }
 
+/* What the request was. */
+static bool add_asked(cJSON *o, const struct exec *e)
+{
+	cJSON *w;
+
+	if (e->in.wanted && !jsn_add_u64(o, "stdin_offset", e->in.offset))
+		return false;
+	if (!e->pty)
+		return jsn_add_bool(o, "pty", false);
+	w = cJSON_AddObjectToObject(o, "pty");
+	return w && jsn_add_u64(w, "rows", e->rows) && jsn_add_u64(w, "cols", e->cols);
+}
+
 /* NULL when memory runs out. */
 static cJSON *describe(const struct exec *e)
 {
@@ -59,7 +72,7 @@ static cJSON *describe(const struct exec *e)
 	    jsn_add_u64(o, "stdout_bytes", e->out[0].bytes) &&
 	    jsn_add_u64(o, "stderr_bytes", e->out[1].bytes) &&
 	    jsn_add_i64(o, "started_at", e->started_at_ms) &&
-	    jsn_add_i64(o, "duration_ms", (end - e->start_ns) / 1000000))
+	    jsn_add_i64(o, "duration_ms", (end - e->start_ns) / 1000000) && add_asked(o, e))
 		return o;
 	cJSON_Delete(o);
 	return NULL;
@@ -226,6 +239,36 @@ void route_exec_signal(struct httpd_req *r)
 		httpd_reply_error(r, 400, "\"signal\" must be the name or the number of a signal");
 	else
 		send_signal(r, x, sig, to);
+}
+
+void route_exec_resize(struct httpd_req *r)
+{
+	struct exec *x = named(r);
+	struct err e = ERR_INIT;
+	size_t n;
+	const char *p = httpd_body_data(r, &n);
+	AUTO_JSN *body = NULL;
+	uint16_t rows, cols;
+	int ret;
+
+	if (!x)
+		return;
+	rows = x->rows;
+	cols = x->cols;
+	body = jsn_parse(p, n, &e);
+	if (!cJSON_IsObject(body) || spec_window(body, &rows, &cols, &e) < 0) {
+		httpd_reply_error(r, 400, "%s", e.code ? e.msg : "the body must be a JSON object");
+		return;
+	}
+	ret = exec_resize(x, rows, cols);
+	if (ret == -ENOTTY)
+		httpd_reply_error(r, 409, "the command has no terminal: start it with \"pty\"");
+	else if (ret == -ESRCH)
+		httpd_reply_error(r, 410, "the command has ended");
+	else if (ret < 0)
+		httpd_reply_error(r, 500, "resize: %s", strerror(-ret));
+	else
+		httpd_reply_json(r, 200, cJSON_CreateObject());
 }
 
 void route_exec_delete(struct httpd_req *r)

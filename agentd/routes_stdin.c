@@ -21,6 +21,8 @@ struct feed {
 	struct httpd_req *r;
 	uint64_t skip; /* bytes of this body that were taken before */
 	bool eof;
+	bool again;    /* the body was sent with an offset */
+	bool complete; /* it has been read */
 };
 
 static void answer(struct httpd_req *r, uint64_t offset)
@@ -45,13 +47,6 @@ static void gone(struct feed *f)
 	httpd_reply_error(f->r, 410, "the command has ended or closed its input");
 }
 
-static void on_writable(struct exec_feeder *base)
-{
-	struct feed *f = (struct feed *)(void *)base;
-
-	httpd_wake(f->r);
-}
-
 static void on_closed(struct exec_feeder *base)
 {
 	struct feed *f = (struct feed *)(void *)base;
@@ -64,16 +59,46 @@ static void on_closed(struct exec_feeder *base)
 		httpd_reply_error(f->r, 409, "another request feeds this command");
 }
 
+/* A terminal stays open: its end of input is a character, which a repeated request does not type once
+ * more. 0, -EAGAIN, -EPIPE. */
+static int type_eof(struct exec *e, bool again)
+{
+	int r = 0;
+
+	if (!again || e->in.eof_at != e->in.offset + 1)
+		r = exec_tty_eof(e);
+	if (r == 0)
+		e->in.eof_at = e->in.offset + 1;
+	return r;
+}
+
 static void finish(struct feed *f)
 {
 	struct exec *e = f->e;
+	int r = f->eof && e->pty ? type_eof(e, f->again) : 0;
 
+	if (r == -EAGAIN)
+		return; /* on_writable comes back here */
+	if (r < 0) {
+		gone(f);
+		return;
+	}
 	detach(f);
-	if (f->eof && !e->in.eof) {
+	if (f->eof && !e->pty && !e->in.eof) {
 		e->in.eof = true;
 		exec_in_close(e);
 	}
 	answer(f->r, e->in.offset);
+}
+
+static void on_writable(struct exec_feeder *base)
+{
+	struct feed *f = (struct feed *)(void *)base;
+
+	if (f->complete)
+		finish(f);
+	else
+		httpd_wake(f->r);
 }
 
 static ssize_t sink(void *arg, const char *p, size_t n)
@@ -85,6 +110,7 @@ static ssize_t sink(void *arg, const char *p, size_t n)
 	if (!f->e)
 		return (ssize_t)n; /* answered already */
 	if (n == 0) {
+		f->complete = true;
 		finish(f);
 		return 0;
 	}
@@ -153,7 +179,12 @@ static void begin(struct httpd_req *r, struct exec *e, uint64_t skip, bool eof)
 		httpd_reply_error(r, 503, "out of memory");
 		return;
 	}
-	*f = (struct feed){ { on_writable, on_closed }, e, r, skip, eof };
+	*f = (struct feed){ .f = { on_writable, on_closed },
+			    .e = e,
+			    .r = r,
+			    .skip = skip,
+			    .eof = eof,
+			    .again = httpd_query(r, "offset") != NULL };
 	exec_feed(e, &f->f);
 	httpd_on_end(r, on_end, f);
 	httpd_set_sink(r, sink, f);

@@ -21,6 +21,7 @@
 #define NS_PER_S       1000000000.0
 #define TIMEOUT_MS_MAX (10ULL * 366 * 86400 * 1000)
 #define COMPAT_S_MAX   (10.0 * 366 * 86400)
+#define USER_VARS      4
 
 void spec_done(struct spec *s)
 {
@@ -28,7 +29,9 @@ void spec_done(struct spec *s)
 	free(s->argv);
 	free(s->envp);
 	free(s->env_own);
+	free(s->env_user);
 	free(s->cwd);
+	free(s->user);
 	*s = (struct spec)SPEC_INIT;
 }
 
@@ -114,11 +117,39 @@ static int own_vars(struct spec *s, const cJSON *env, struct err *e)
 	return 0;
 }
 
+/* Variables of NAME=value strings that follow one another at W are put over the first AT of ENVP. */
+static size_t lay_over(char **envp, size_t at, char *w, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t k, len = strcspn(w, "=") + 1;
+
+		for (k = 0; k < at && strncmp(envp[k], w, len) != 0; k++)
+			;
+		envp[k] = w;
+		at += k == at;
+		w += strlen(w) + 1;
+	}
+	return at;
+}
+
+/* HOME and so on of another user, as one block. */
+static int user_vars(struct spec *s, struct err *e)
+{
+	AUTO_BUF b = { .cap = 4 * (PASSWD_TEXT_MAX + 16) };
+	const struct passwd_user *u = s->user;
+
+	if (buf_addf(&b, "HOME=%s%cUSER=%s%cLOGNAME=%s%cSHELL=%s", u->home, 0, u->name, 0, u->name,
+		     0, u->shell) < 0)
+		return err_set(e, ERR_IO, ENOMEM, "environment");
+	s->env_user = buf_take(&b);
+	return s->env_user ? 0 : err_set(e, ERR_IO, ENOMEM, "environment");
+}
+
 static int make_env(struct spec *s, const cJSON *env, char *const *base, struct err *e)
 {
 	static char *const nothing[] = { NULL };
 	size_t n = 0, own = count(env), at = 0;
-	char *w;
+	bool of_user = base && s->user;
 
 	if (!base)
 		base = nothing;
@@ -126,24 +157,17 @@ static int make_env(struct spec *s, const cJSON *env, char *const *base, struct 
 		n++;
 	if (own > LIMIT_ENV)
 		return err_set(e, ERR_INVALID, E2BIG, "too many variables");
-	if (own_vars(s, env, e) < 0)
+	if (own_vars(s, env, e) < 0 || (of_user && user_vars(s, e) < 0))
 		return -EINVAL;
-	s->envp = calloc(n + own + 1, sizeof(*s->envp));
+	s->envp = calloc(n + USER_VARS + own + 1, sizeof(*s->envp));
 	if (!s->envp)
 		return err_set(e, ERR_IO, ENOMEM, "environment");
 	for (size_t i = 0; i < n; i++)
 		if (!given(env, base[i]))
 			s->envp[at++] = base[i];
-	w = s->env_own;
-	for (size_t i = 0; i < own; i++) {
-		size_t k, len = strcspn(w, "=") + 1;
-
-		for (k = 0; k < at && strncmp(s->envp[k], w, len) != 0; k++)
-			;
-		s->envp[k] = w;
-		at += k == at;
-		w += strlen(w) + 1;
-	}
+	if (of_user)
+		at = lay_over(s->envp, at, s->env_user, USER_VARS);
+	(void)lay_over(s->envp, at, s->env_own, own);
 	return 0;
 }
 
@@ -151,8 +175,12 @@ static int make_env(struct spec *s, const cJSON *env, char *const *base, struct 
 static int make_cwd(struct spec *s, const char *cwd, struct err *e)
 {
 	AUTO_BUF b = { .cap = 8192 };
-	const char *home = envbase_home(s->envp);
+	const char *home = s->user && !cwd ? envbase_get(s->envp, "HOME") : NULL;
 	int r;
+
+	/* whether another user can enter it shows when that user tries */
+	if (!home || home[0] != '/')
+		home = envbase_home(s->envp);
 
 	s->cwd_given = cwd != NULL;
 	if (!cwd)
@@ -169,8 +197,9 @@ static int make_cwd(struct spec *s, const char *cwd, struct err *e)
 /* --- the native body --- */
 static int check_members(const cJSON *root, struct err *e)
 {
-	static const char *const known[] = { "argv",	  "shell", "cwd",	"env",
-					     "clear_env", "stdin", "timeout_ms" };
+	/* "seccomp" is parsed, but stays unknown until it is enforced */
+	static const char *const known[] = { "argv",  "shell",	    "cwd", "env",  "clear_env",
+					     "stdin", "timeout_ms", "pty", "user", "limits" };
 	const cJSON *m;
 
 	cJSON_ArrayForEach(m, root)
@@ -236,7 +265,9 @@ int spec_native(struct spec *s, const char *p, size_t n, char *const *base, stru
 	if (check_members(s->root, e) < 0 || read_command(s, e) < 0 || read_timeout(s, e) < 0 ||
 	    jsn_str(s->root, "cwd", &cwd, e) < 0 || jsn_object(s->root, "env", &env, e) < 0 ||
 	    jsn_bool(s->root, "clear_env", &clear, e) < 0 ||
-	    jsn_bool(s->root, "stdin", &s->want_stdin, e) < 0 || check_env_object(env, e) < 0)
+	    jsn_bool(s->root, "stdin", &s->want_stdin, e) < 0 || check_env_object(env, e) < 0 ||
+	    spec_pty(s, e) < 0 || spec_user(s, e) < 0 || spec_resources(s, e) < 0 ||
+	    spec_seccomp(s, e) < 0)
 		return -EINVAL;
 	if (make_env(s, env, clear ? NULL : base, e) < 0)
 		return -EINVAL;

@@ -77,10 +77,8 @@ void tree_prepare(struct tree *t, struct loop *l)
 	t->tag = SLACK_BASE + 1 + next_tag++ % SLACK_RANGE;
 }
 
-int tree_child(void *tree)
+int tree_child(const struct tree *t)
 {
-	const struct tree *t = tree;
-
 	if (t->tag)
 		(void)prctl(PR_SET_TIMERSLACK, (unsigned long)t->tag, 0, 0, 0);
 	return 0;
@@ -249,6 +247,27 @@ static size_t walk_signal(const struct tree *t, int sig, bool hard)
 }
 
 /* --- both --- */
+void tree_hangup(const struct tree *t)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *ent;
+	struct member m;
+
+	if (!d)
+		return;
+	while ((ent = readdir(d))) {
+		long pid =
+			isdigit((unsigned char)ent->d_name[0]) ? strtol(ent->d_name, NULL, 10) : 0;
+
+		if (pid <= 1 || pid == t->leader || read_stat(dirfd(d), (pid_t)pid, &m) < 0 ||
+		    m.sid != t->leader)
+			continue;
+		send_to(&m, SIGHUP);
+		send_to(&m, SIGCONT);
+	}
+	(void)closedir(d);
+}
+
 int tree_signal(struct tree *t, int sig)
 {
 	if (t->leader == 0)

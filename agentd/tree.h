@@ -26,8 +26,12 @@ struct tree {
 
 /* Before the start: makes the group, or picks a mark. */
 void tree_prepare(struct tree *t, struct loop *l);
-int tree_child(void *tree); /* proc_spec.child_fn: in the child, takes the mark */
+int tree_child(const struct tree *t) MUST_CHECK; /* in the child: takes the mark */
 void tree_started(struct tree *t, pid_t leader);
+
+/* As a terminal that is hung up does: HUP, and CONT so that stopped ones see it, to the members of the
+ * leader's session. The leader must not have been reaped. */
+void tree_hangup(const struct tree *t);
 
 /* Sends SIG to every process. 0, or -ESRCH when there is none. */
 int tree_signal(struct tree *t, int sig) MUST_CHECK;

@@ -47,11 +47,12 @@ static int exit_status;
 
 /* In the child: a process group of its own, in front of the terminal when there is one, so that ^C
  * reaches it once. */
-static int own_group(void *arg)
+static int own_group(void *arg, enum proc_step *step)
 {
 	struct sigaction ign = { .sa_handler = SIG_IGN }, dfl = { .sa_handler = SIG_DFL };
 
 	(void)arg;
+	(void)step;
 	if (setpgid(0, 0) < 0)
 		return -errno;
 	if (isatty(STDIN_FILENO)) {

@@ -64,9 +64,10 @@ static void on_timer(struct loop_timer *t)
 }
 
 /* In the child. Not allowed in a plain container: then the kernel's own choice stands. */
-static int protect(void *arg)
+static int protect(void *arg, enum proc_step *step)
 {
 	(void)arg;
+	(void)step;
 	ignore_result(fd_write_str(AT_FDCWD, "/proc/self/oom_score_adj", OOM_SERVICE));
 	return 0;
 }

@@ -40,7 +40,7 @@ extern char **environ;
  */
 
 struct failure {
-	int step;
+	enum proc_step step;
 	int errnum;
 };
 
@@ -171,7 +171,16 @@ static int exec_search(const struct proc_spec *s, char *const *envp)
 	}
 }
 
-static int child_setup(const struct proc_spec *s, int *step)
+static int enter_cwd(const struct proc_spec *s)
+{
+	if (!s->cwd || chdir(s->cwd) == 0)
+		return 0;
+	if (!(s->flags & PROC_CWD_WISH) || chdir("/") < 0)
+		return -errno;
+	return 0;
+}
+
+static int child_setup(const struct proc_spec *s, enum proc_step *step)
 {
 	int r;
 
@@ -187,11 +196,12 @@ static int child_setup(const struct proc_spec *s, int *step)
 		return r;
 	if ((s->flags & PROC_CTTY) && ioctl(0, TIOCSCTTY, 0) < 0)
 		return -errno;
-	*step = PROC_STEP_CWD;
-	if (s->cwd && chdir(s->cwd) < 0)
-		return -errno;
 	*step = PROC_STEP_HOOK;
-	return s->child_fn ? s->child_fn(s->child_arg) : 0;
+	r = s->child_fn ? s->child_fn(s->child_arg, step) : 0;
+	if (r < 0)
+		return r;
+	*step = PROC_STEP_CWD;
+	return enter_cwd(s);
 }
 
 static int child_main(void *arg)
@@ -295,10 +305,14 @@ static int describe(const struct proc_spec *s, const struct failure *f, struct e
 				       s->argv[0]);
 		return err_set(e, ERR_DENIED, f->errnum, "cannot execute %s", s->argv[0]);
 	case PROC_STEP_LIMITS:
-		return err_set(e, ERR_IO, f->errnum, "cannot set the limits of %s", s->argv[0]);
+		return err_set(e, ERR_INVALID, f->errnum, "cannot set the limits of %s",
+			       s->argv[0]);
 	case PROC_STEP_USER:
 		return err_set(e, ERR_DENIED, f->errnum, "cannot change the user for %s",
 			       s->argv[0]);
+	case PROC_STEP_FORK:
+	case PROC_STEP_SETUP:
+	case PROC_STEP_HOOK:
 	default:
 		return err_set(e, ERR_IO, f->errnum, "cannot prepare %s", s->argv[0]);
 	}
@@ -337,7 +351,7 @@ int proc_spawn(const struct proc_spec *s, struct proc_child *ret, enum proc_step
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 		if (ret_step)
-			*ret_step = (enum proc_step)f.step;
+			*ret_step = f.step;
 		return describe(s, &f, e);
 	}
 	ret->pid = pid;

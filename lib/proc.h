@@ -21,7 +21,7 @@ enum proc_step {
 	PROC_STEP_LIMITS,
 	PROC_STEP_USER,
 	PROC_STEP_CWD,
-	PROC_STEP_HOOK, /* the caller's own child_fn */
+	PROC_STEP_HOOK, /* the caller's own child_fn, unless it names another */
 	PROC_STEP_EXEC,
 };
 
@@ -30,6 +30,7 @@ enum proc_flags {
 	PROC_CTTY = 1 << 1,	/* descriptor 0 becomes the controlling terminal */
 	PROC_DEATHSIG = 1 << 2, /* SIGKILL when the parent dies */
 	PROC_NOPATH = 1 << 3,	/* argv[0] is a path: no search along PATH of the new environment */
+	PROC_CWD_WISH = 1 << 4, /* where CWD cannot be entered, "/" will do */
 };
 
 struct proc_spec {
@@ -43,9 +44,11 @@ struct proc_spec {
 	int keep_len;
 	int cgroup_fd;	/* directory of a cgroup2 group, -1 = the caller's */
 	unsigned flags; /* enum proc_flags */
-	/* Runs in the child after CWD, before exec, in memory that may be the parent's: it must not change any. 0 or a
-	 * negative errno. NULL = none. */
-	int (*child_fn)(void *arg);
+	/* Runs in the child when its descriptors and session are as asked, before it enters CWD (so CWD is entered with the
+	 * user and the confinement that this has put on), in memory that may be the parent's: it must not change any, and
+	 * must make the calls that libcs spread over threads (setuid) directly. 0, or a negative errno; may set *STEP to
+	 * tell where it failed. NULL = none. */
+	int (*child_fn)(void *arg, enum proc_step *step);
 	void *child_arg;
 };
 

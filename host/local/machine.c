@@ -35,13 +35,14 @@
 #define LOG_LINES_MAX 500 /* of QEMU's stderr in one life */
 
 /* In the child, before exec. As root the files of root can be read without any capability. */
-static int confine(void *arg)
+static int confine(void *arg, enum proc_step *step)
 {
 	const struct rlimit none = { 0, 0 };
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct d[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
 
 	(void)arg;
+	(void)step;
 	for (int cap = 0; cap < 64; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			break; /* EPERM: we have none; EINVAL: that was the last */

@@ -112,7 +112,7 @@ for spec, status, step in (({"argv": ["nonesuch"]}, 404, "exec"), ({"argv": ["/e
 equal(a.json("GET", "/v1/execs")[1], {"execs": []}, "A17: and leaves no record")
 for spec in ({}, {"argv": ["true"], "shell": "true"}, {"argv": "true"}, {"argv": [1]}, {"shell": 1}, {"argv": ["true"], "x": 1},
              {"argv": ["true"], "env": {"A": 1}}, {"argv": ["true"], "env": []}, {"argv": ["true"], "timeout_ms": -1},
-             {"argv": ["true"], "timeout_ms": 1.5}, {"argv": ["true"], "stdin": "yes"}, {"argv": ["true"], "pty": {}},
+             {"argv": ["true"], "timeout_ms": 1.5}, {"argv": ["true"], "stdin": "yes"}, {"argv": ["true"], "pty": 1},
              {"argv": ["true"], "cwd": 5}, {"argv": ["true"], "env": {"A=": "1"}}):
     s, b = a.put("bad", **spec)
     ok(s == 400 and "detail" in b, f"PUT {json.dumps(spec)[:60]} is 400", (s, b))

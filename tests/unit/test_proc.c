@@ -92,9 +92,10 @@ static void test_bad(void)
 	ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "no zombie is left");
 }
 
-static int refuse(void *arg)
+static int refuse(void *arg, enum proc_step *step)
 {
 	(void)arg;
+	(void)step;
 	return -EDOM;
 }
 

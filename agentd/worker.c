@@ -391,12 +391,15 @@ void worker_stop(void)
 }
 
 /* In the child: becomes the worker. Only returns when that fails. */
-static int exec_self(void *arg)
+static int exec_self(void *arg, enum proc_step *step)
 {
 	static char *const no_env[] = { NULL };
 	char *const *argv = arg;
 	char path[40];
 
+	(void)step;
+	if (chdir("/") < 0) /* proc.h's own cwd comes after this */
+		return -errno;
 	(void)syscall(SYS_execveat, program, "", argv, no_env, AT_EMPTY_PATH);
 	if (errno != ENOSYS)
 		return -errno;
@@ -438,7 +441,6 @@ static int spawn(struct worker *w, char **argv, struct err *e)
 	if (cgroup_new(&w->cgroup_fd) < 0)
 		w->cgroup_fd = -1;
 	p.argv = argv;
-	p.cwd = "/";
 	p.fd[0] = in;
 	p.fd[1] = out;
 	p.cgroup_fd = w->cgroup_fd;

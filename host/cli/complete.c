@@ -59,6 +59,9 @@ static const char *arg_word(const struct command *c)
 		return "choice";
 	case ARG_IMAGE:
 	case ARG_COMMAND:
+	case ARG_EXEC:
+	case ARG_SIGNAL:
+	case ARG_PORT:
 		break;
 	}
 	return "none";

@@ -8,6 +8,7 @@
 #include "host/backend.h"
 #include "host/state/state.h"
 #include "lib/buf.h"
+#include "lib/signame.h"
 #include "lib/str.h"
 
 /*
@@ -86,6 +87,40 @@ static int check_env(const char *s, struct err *e)
 	return str_is_utf8(s, strlen(s)) ? 0 : usage(e, "--env", s, "it is not UTF-8 text");
 }
 
+int cli_signal(const char *s)
+{
+	char name[16];
+	uint64_t n;
+	size_t i = 0;
+
+	if (str_to_u64(s, 1, 64, &n) == 0)
+		return (int)n;
+	for (; s[i] && i < sizeof(name) - 1; i++)
+		name[i] = (char)(s[i] >= 'a' && s[i] <= 'z' ? s[i] - 'a' + 'A' : s[i]);
+	name[i] = '\0';
+	return s[i] ? 0 : signame_number(name);
+}
+
+static int check_exec_id(const char *what, const char *s, struct err *e)
+{
+	size_t n = strlen(s);
+
+	if (n > 0 && n <= 64 &&
+	    strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == n)
+		return 0;
+	return usage(e, what, s, "is no id of a command: 1 to 64 of A-Z a-z 0-9 _ -");
+}
+
+static int check_signal(const char *what, const char *s, uint64_t *ret, struct err *e)
+{
+	int sig = cli_signal(s);
+
+	*ret = (uint64_t)sig;
+	return sig ? 0
+		   : usage(e, what, s,
+			   "is no signal: a number from 1 to 64, or a name such as TERM");
+}
+
 static int parse_value(const struct opt_spec *o, struct opt_value *v, const char *s, struct err *e)
 {
 	int r = 0;
@@ -116,6 +151,18 @@ static int parse_value(const struct opt_spec *o, struct opt_value *v, const char
 	case TYPE_TEXT:
 	case TYPE_FILE:
 		return *s ? 0 : usage(e, o->name, s, "must not be empty");
+	case TYPE_CPUS:
+		r = str_to_ns(s, o->max, &v->ns);
+		if (r == 0 && v->ns < 1000000)
+			r = -ERANGE;
+		return r < 0 ? usage(e, "--cpus", s, "must be a number of CPUs such as 2 or 0.5")
+			     : 0;
+	case TYPE_EXEC:
+		return check_exec_id("id", s, e);
+	case TYPE_SIGNAL:
+		return check_signal("--signal", s, &v->number, e);
+	case TYPE_KEYS:
+	case TYPE_SINCE:
 	case TYPE_FLAG:
 	case TYPE_COUNT:
 		break;
@@ -257,6 +304,7 @@ static const struct arg_spec *next_arg(const struct cli *c)
 static int add_plain(struct cli *c, char *word, struct err *e)
 {
 	const struct arg_spec *a = next_arg(c);
+	uint64_t ignored;
 
 	if (!a || c->names_len >= CLI_NAMES_MAX)
 		return usage(e, "unexpected argument", word, "there is nothing it could mean");
@@ -264,6 +312,10 @@ static int add_plain(struct cli *c, char *word, struct err *e)
 		return -EINVAL;
 	if (a->kind == ARG_CHOICE && check_choice(a->choices, word) < 0)
 		return usage(e, a->name, word, "is not one of those that there are");
+	if (a->kind == ARG_EXEC && check_exec_id(a->name, word, e) < 0)
+		return -EINVAL;
+	if (a->kind == ARG_SIGNAL && check_signal(a->name, word, &ignored, e) < 0)
+		return -EINVAL;
 	if (a->kind == ARG_IMAGE && (!*word || strlen(word) > SANDBOX_IMAGE_MAX))
 		return usage(e, "image", word, "is not an image's name");
 	c->own_names[c->names_len++] = word;

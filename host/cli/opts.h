@@ -15,8 +15,8 @@
 struct opt_value {
 	bool set;
 	const char *text; /* borrowed from argv; the default when not set */
-	uint64_t number;  /* TYPE_UINT, TYPE_MIB */
-	int64_t ns;	  /* TYPE_SECONDS */
+	uint64_t number;  /* TYPE_UINT, TYPE_MIB, TYPE_SIGNAL */
+	int64_t ns;	  /* TYPE_SECONDS; TYPE_CPUS: billionths of a CPU; TYPE_SINCE: Unix time */
 	const char **all; /* every value of an option that may be repeated, in order; owned */
 	unsigned all_len;
 };
@@ -41,5 +41,8 @@ struct cli {
  */
 int cli_parse(struct cli *c, int argc, char *const *argv, struct err *e) MUST_CHECK;
 void cli_done(struct cli *c);
+
+/* The number of a signal given as number or as name, in any case, with or without SIG. 0: none. */
+int cli_signal(const char *s);
 
 #endif

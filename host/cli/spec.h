@@ -34,6 +34,29 @@ enum opt_id {
 	OPT_NAMES,
 	OPT_GRACE,
 	OPT_MAN,
+	OPT_TTY,
+	OPT_NO_TTY,
+	OPT_USER,
+	OPT_DETACH,
+	OPT_DETACH_KEYS,
+	OPT_SECCOMP,
+	OPT_EXEC_MEMORY,
+	OPT_EXEC_CPUS,
+	OPT_PIDS,
+	OPT_ATTACH,
+	OPT_OFFSET,
+	OPT_NO_TRUNC,
+	OPT_IDS,
+	OPT_SIGNAL,
+	OPT_TO,
+	OPT_FOLLOW,
+	OPT_TAIL,
+	OPT_SINCE,
+	OPT_TIMESTAMPS,
+	OPT_ADDRESS,
+	OPT_REMOTE_PORT,
+	OPT_LOCAL_PORT,
+	OPT_POLL_INTERVAL,
 	OPT_COUNT
 };
 
@@ -45,9 +68,14 @@ enum opt_type {
 	TYPE_SECONDS, /* "2", "0.5"; at most max */
 	TYPE_NAME,    /* a sandbox's name */
 	TYPE_CHOICE,
-	TYPE_ENV,  /* K=V or K */
-	TYPE_PATH, /* absolute path in the guest */
-	TYPE_FILE, /* path on this machine */
+	TYPE_ENV,    /* K=V or K */
+	TYPE_PATH,   /* absolute path in the guest */
+	TYPE_FILE,   /* path on this machine */
+	TYPE_CPUS,   /* "2", "0.5": a number of CPUs; at most max */
+	TYPE_EXEC,   /* id of a command that runs in a sandbox, or its begin */
+	TYPE_SIGNAL, /* name or number of a signal */
+	TYPE_KEYS,   /* detach keys: docker's syntax, see keys.h */
+	TYPE_SINCE,  /* a moment: see since.h */
 	TYPE_COUNT
 };
 
@@ -68,6 +96,9 @@ enum arg_kind {
 	ARG_IMAGE,
 	ARG_TOPIC,  /* a command's name */
 	ARG_CHOICE, /* one of choices */
+	ARG_EXEC,   /* as TYPE_EXEC */
+	ARG_SIGNAL, /* as TYPE_SIGNAL */
+	ARG_PORT,   /* [[ADDRESS:]LOCAL:]REMOTE, see ports.h */
 	ARG_COMMAND /* everything from here on, options too */
 };
 

@@ -43,6 +43,15 @@ static const struct arg_spec exec_args[] = {
 	{ .name = "COMMAND", .kind = ARG_COMMAND, .help = "the program and its arguments" },
 	{ NULL },
 };
+static const struct arg_spec kill_args[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ .name = "ID", .kind = ARG_EXEC, .help = "the command, as asb execs lists it" },
+	{ .name = "SIGNAL",
+	  .kind = ARG_SIGNAL,
+	  .optional = true,
+	  .help = "the signal, by name or number; else that of --signal" },
+	{ NULL },
+};
 static const struct arg_spec topic_args[] = {
 	{ .name = "COMMAND", .kind = ARG_TOPIC, .optional = true, .help = "the command" },
 	{ NULL },
@@ -76,6 +85,10 @@ static const enum opt_id restart_opts[] = { OPT_GRACE,	 OPT_START_TIMEOUT, OPT_J
 					    OPT_VERBOSE, OPT_HELP,	    OPT_COUNT };
 static const enum opt_id rm_opts[] = { OPT_FORCE,   OPT_JSON, OPT_QUIET,
 				       OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+static const enum opt_id execs_opts[] = { OPT_IDS,     OPT_NO_TRUNC, OPT_JSON,
+					  OPT_VERBOSE, OPT_HELP,     OPT_COUNT };
+static const enum opt_id kill_opts[] = { OPT_SIGNAL,  OPT_TO,	OPT_JSON, OPT_QUIET,
+					 OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 static const enum opt_id manifest_opts[] = { OPT_MAN, OPT_JSON, OPT_HELP, OPT_COUNT };
 
 #define EXAMPLES(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -125,6 +138,26 @@ const struct command cli_commands[] = {
 	  .examples =
 		  EXAMPLES("asb exec app ls -l /", "asb exec app -w /tmp -- sh -c 'echo hi > f'",
 			   "tar c src | asb exec app tar x -C /tmp") },
+	{ .name = "execs",
+	  .args = one_sandbox,
+	  .opts = execs_opts,
+	  .run = cmd_execs,
+	  .failure = 1,
+	  .summary = "list the commands that run in a sandbox, or have ended there",
+	  .about =
+		  "A command stays in the list until it has ended and whoever started it has fetched "
+		  "its result; one that was detached, or whose asb exec was killed, until its place is "
+		  "needed. An id may be shortened to its begin everywhere.",
+	  .examples = EXAMPLES("asb execs app", "asb execs app --json") },
+	{ .name = "kill",
+	  .args = kill_args,
+	  .opts = kill_opts,
+	  .run = cmd_kill,
+	  .failure = 1,
+	  .summary = "send a signal to a command that runs in a sandbox",
+	  .about = "Without a signal it is KILL, which ends the command and everything that it has "
+		   "started, double forks and new sessions too. Prints the whole id.",
+	  .examples = EXAMPLES("asb kill app 3f2a", "asb kill app 3f2a TERM --to leader") },
 	{ .name = "ls",
 	  .args = no_args,
 	  .opts = ls_opts,

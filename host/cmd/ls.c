@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "host/cli/grid.h"
 #include "host/cli/out.h"
 #include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
@@ -13,8 +14,7 @@
 
 /*
  * The records in the order of the state file, each with what its backend says of the machine, then
- * the machines that nobody recorded. The backend is asked once for all of them. Columns are as wide
- * as their widest cell: nothing is cut, on a terminal or a pipe.
+ * the machines that nobody recorded. The backend is asked once for all of them.
  */
 
 #define LS_MAX	  65536
@@ -31,14 +31,9 @@ struct machines {
 	size_t len;
 };
 
-struct row {
-	char *cell[COLUMNS];
-};
-
 struct listing {
 	struct machines machines;
-	struct row *rows;
-	size_t len;
+	struct grid grid;
 	cJSON *list; /* with --json */
 	bool names_only;
 	struct buf names;
@@ -71,13 +66,7 @@ static const struct sandbox_info *find(struct machines *m, const char *id)
 	return NULL;
 }
 
-static void row_done(struct row *r)
-{
-	for (int i = 0; i < COLUMNS; i++)
-		free(r->cell[i]);
-}
-
-static int fill(struct row *row, const struct state_record *r, const struct sandbox_info *i)
+static int add_row(struct listing *l, const struct state_record *r, const struct sandbox_info *i)
 {
 	const struct backend *b = backend_of_id(r->microvm_id);
 	char when[32] = "-";
@@ -93,32 +82,14 @@ static int fill(struct row *row, const struct state_record *r, const struct sand
 				      b ? b->name : "aws",
 				      when };
 
-	for (int k = 0; k < COLUMNS; k++) {
-		row->cell[k] = strdup(text[k]);
-		if (!row->cell[k])
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int add_row(struct listing *l, const struct row *row)
-{
-	struct row *rows = realloc(l->rows, (l->len + 1) * sizeof(*rows));
-
-	if (!rows)
-		return -ENOMEM;
-	l->rows = rows;
-	rows[l->len++] = *row;
-	return 0;
+	return grid_add(&l->grid, text);
 }
 
 static int on_record(void *arg, const struct state_record *r)
 {
 	struct listing *l = arg;
 	const struct sandbox_info *i = l->names_only ? NULL : find(&l->machines, r->microvm_id);
-	struct row row = { { NULL } };
 	cJSON *j;
-	int rc;
 
 	if (l->names_only && !l->list)
 		return buf_addf(&l->names, "%s\n", r->name);
@@ -126,40 +97,7 @@ static int on_record(void *arg, const struct state_record *r)
 		j = cmd_sandbox_json(r, i);
 		return j && cJSON_AddItemToArray(l->list, j) ? 0 : -ENOMEM;
 	}
-	rc = fill(&row, r, i);
-	if (rc == 0)
-		rc = add_row(l, &row);
-	if (rc < 0)
-		row_done(&row);
-	return rc;
-}
-
-static int print_table(const struct listing *l)
-{
-	static const char *const head[COLUMNS] = { "NAME",  "ID",      "STATE",
-						   "IMAGE", "BACKEND", "CREATED" };
-	int width[COLUMNS], r = 0;
-	AUTO_BUF b;
-
-	buf_init(&b, TABLE_MAX);
-	if (!l->len) {
-		out_note("no sandboxes");
-		return 0;
-	}
-	for (int k = 0; k < COLUMNS; k++) {
-		width[k] = (int)strlen(head[k]);
-		for (size_t i = 0; i < l->len; i++)
-			if ((int)strlen(l->rows[i].cell[k]) > width[k])
-				width[k] = (int)strlen(l->rows[i].cell[k]);
-	}
-	for (size_t i = 0; i <= l->len && r == 0; i++)
-		for (int k = 0; k < COLUMNS && r == 0; k++) {
-			const char *s = i ? l->rows[i - 1].cell[k] : head[k];
-
-			r = k == COLUMNS - 1 ? buf_addf(&b, "%s\n", s)
-					     : buf_addf(&b, "%-*s  ", width[k], s);
-		}
-	return r < 0 ? r : out_bytes(b.p, b.len);
+	return add_row(l, r, i);
 }
 
 static int print(struct listing *l, cJSON **doc)
@@ -172,7 +110,10 @@ static int print(struct listing *l, cJSON **doc)
 	}
 	if (l->names_only)
 		return l->names.len ? out_bytes(l->names.p, l->names.len) : 0;
-	return print_table(l);
+	if (l->grid.rows)
+		return grid_print(&l->grid);
+	out_note("no sandboxes");
+	return 0;
 }
 
 /* Machines that live although no record names them (the state file was lost or replaced): under
@@ -198,7 +139,10 @@ static int add_unrecorded(struct listing *l)
 
 int cmd_ls(const struct cli *c)
 {
-	struct listing l = { .names_only = c->val[OPT_NAMES].set };
+	static const char *const head[COLUMNS] = { "NAME",  "ID",      "STATE",
+						   "IMAGE", "BACKEND", "CREATED" };
+	struct listing l = { .names_only = c->val[OPT_NAMES].set,
+			     .grid = { .head = head, .columns = COLUMNS } };
 	AUTO_JSN *doc = out_json_wanted() ? cJSON_CreateObject() : NULL;
 	struct err e = ERR_INIT;
 	int r = 0;
@@ -217,9 +161,7 @@ int cmd_ls(const struct cli *c)
 	if (r < 0 && !e.code)
 		(void)err_set(&e, ERR_INTERNAL, -r, "listing the sandboxes");
 	r = r < 0 ? cmd_fail(c, &e, NULL) : print(&l, &doc) < 0 ? c->cmd->failure : 0;
-	for (size_t i = 0; i < l.len; i++)
-		row_done(&l.rows[i]);
-	free(l.rows);
+	grid_done(&l.grid);
 	free(l.machines.all);
 	buf_done(&l.names);
 	return r;

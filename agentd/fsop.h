@@ -6,13 +6,14 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "lib/buf.h"
 #include "lib/compiler.h"
 #include "lib/err.h"
 #include "lib/httpd.h"
 
 /*
  * What all native file routes share: which paths they take, how a file is described, and which
- * status an errno becomes.
+ * status an errno becomes; and the work of the operations that a worker does.
  */
 
 #define FSOP_PATH_MAX 4095 /* bytes of a path, without its NUL */
@@ -63,5 +64,24 @@ const char *fsop_errno_name(int errnum);
 cJSON *fsop_error(int errnum, const char *path) MUST_CHECK;
 /* Answers with it. */
 void fsop_fail(struct httpd_req *r, int errnum, const char *path);
+
+/*
+ * What fsop_list.c, fsop_remove.c, fsop_copy.c and fsop_chmod.c share, which go through trees that
+ * others may change meanwhile: every step is one name below an open directory, no link is followed.
+ */
+#define FSOP_DEPTH_MAX 256
+
+/* The directory NAME in DIR, for reading. A link is -ELOOP or -ENOTDIR; with ONE_FS the root of another file system is
+ * -EXDEV. A descriptor or a negative errno. */
+int fsop_open_dir(int dir, const char *name, bool one_fs) MUST_CHECK;
+/* The path of where we are, for answers: appends "/NAME" to B and returns in *RET_OLD what fsop_pop wants. */
+int fsop_push(struct buf *b, const char *name, size_t *ret_old) MUST_CHECK;
+void fsop_pop(struct buf *b, size_t old);
+
+/* Verbs of the worker, see worker.h; ARGV as routes_fsop.c makes it. */
+int fsop_list(int argc, char **argv);
+int fsop_remove(int argc, char **argv);
+int fsop_copy(int argc, char **argv);
+int fsop_chmod(int argc, char **argv);
 
 #endif

@@ -68,6 +68,9 @@
 /* SIGTERM: for requests that are being answered, then for the killed trees. */
 #define LIMIT_DRAIN_NS	  (3 * LIMIT_SECOND_NS)
 #define LIMIT_STOP_NS	  (2 * LIMIT_SECOND_NS)
+/* Entries of one listing: when nothing is said, and at most. */
+#define LIMIT_LIST	  10000
+#define LIMIT_LIST_MOST	  1000000
 /* Bytes of a file that are read before its answer begins: see routes_files.c. */
 #define LIMIT_FILE_HEAD	  (64UL << 10)
 /* Bytes of a file written in one turn of the loop. */

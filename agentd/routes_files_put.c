@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "app.h"
 #include "fsop.h"
+#include "fsop_new.h"
 #include "lib/fd.h"
 #include "lib/jsn.h"
 #include "lib/str.h"
 
 /*
- * PUT /v1/files: the body goes into a new file, which takes the place of the old one when it is
- * complete. Until then it has no name (O_TMPFILE), so that nothing is left behind whatever happens,
- * agentd's death included. A link cannot replace a file, so that the new file gets a hidden name
- * for the moment between linkat(2) and renameat(2). Where the file system knows no O_TMPFILE it has
- * that name from the start, and only agentd's own death leaves it behind. The directory is held
- * open: renaming it meanwhile, or putting another in its place, does not redirect us.
+ * PUT /v1/files: the body goes into a new file (fsop_new.h), which takes the place of the old one
+ * when it is complete. The directory is held open: renaming it meanwhile, or putting another in its
+ * place, does not redirect us.
  *
  * The new file gets mode and owner of the old one. What a replacement does not keep: other hard
  * links (they keep the old content), access control lists and attributes.
@@ -30,15 +26,13 @@
  * as it came.
  */
 
-#define TEMP_TRIES 16
-
 struct put {
 	struct httpd_req *r;
-	char *path;	  /* owned; as the caller wrote it */
-	char *target;	  /* owned; with links followed */
-	const char *base; /* points into target */
-	int dir, fd;	  /* owned */
-	char temp[32];	  /* its name in DIR; "" while it has none */
+	char *path;	      /* owned; as the caller wrote it */
+	char *target;	      /* owned; with links followed */
+	const char *base;     /* points into target */
+	int dir;	      /* owned */
+	struct fsop_new file; /* owned; in place only its descriptor */
 	bool in_place, append, existed, sync, answered;
 	bool set_mode, set_owner;
 	mode_t mode;
@@ -47,19 +41,11 @@ struct put {
 	uint64_t at, size; /* offset of the next byte in place; bytes of the body so far */
 };
 
-static void unname(struct put *u)
-{
-	if (u->temp[0])
-		(void)unlinkat(u->dir, u->temp, 0);
-	u->temp[0] = '\0';
-}
-
 static void free_put(void *arg)
 {
 	struct put *u = arg;
 
-	unname(u);
-	fd_close(&u->fd);
+	fsop_new_done(&u->file);
 	fd_close(&u->dir);
 	free(u->path);
 	free(u->target);
@@ -124,48 +110,6 @@ static mode_t new_mode(void)
 	return 0666 & ~mask;
 }
 
-static int open_named(struct put *u)
-{
-	for (int i = 0; i < TEMP_TRIES; i++) {
-		unsigned char rnd[8];
-		char hex[17];
-
-		if (getrandom(rnd, sizeof(rnd), GRND_NONBLOCK) != sizeof(rnd))
-			return -EAGAIN;
-		str_hex(rnd, sizeof(rnd), hex);
-		(void)snprintf(u->temp, sizeof(u->temp), ".agentd-put-%s", hex);
-		if (u->fd >= 0) { /* complete, and without a name so far */
-			char self[32];
-
-			(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", u->fd);
-			if (linkat(u->fd, "", u->dir, u->temp, AT_EMPTY_PATH) == 0 ||
-			    linkat(AT_FDCWD, self, u->dir, u->temp, AT_SYMLINK_FOLLOW) == 0)
-				return 0;
-		} else {
-			u->fd = openat(u->dir, u->temp,
-				       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-			if (u->fd >= 0)
-				return 0;
-		}
-		u->temp[0] = '\0';
-		if (errno != EEXIST)
-			return -errno;
-	}
-	return -EEXIST;
-}
-
-static int open_temp(struct put *u)
-{
-	if (access("/proc/self/fd", X_OK) < 0) /* linkat(2) may need it */
-		return open_named(u);
-	u->fd = openat(u->dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-	if (u->fd >= 0)
-		return 0;
-	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
-		return -errno;
-	return open_named(u);
-}
-
 /* The directory of the target, made when PARENTS says so. */
 static int open_dir(struct put *u, bool parents)
 {
@@ -214,17 +158,17 @@ static int open_target(struct put *u, bool parents, struct stat *old)
 	if (u->existed && !S_ISREG(old->st_mode))
 		return -ENXIO;
 	if (u->in_place) {
-		u->fd = openat(u->dir, u->base,
-			       O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY |
-				       (u->append ? O_APPEND : 0),
-			       u->set_mode ? u->mode : 0666);
-		r = u->fd < 0 || fstat(u->fd, old) < 0 ? -errno
-		    : S_ISREG(old->st_mode)	       ? 0
-						       : -ENXIO;
+		u->file.fd = openat(u->dir, u->base,
+				    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC |
+					    O_NOCTTY | (u->append ? O_APPEND : 0),
+				    u->set_mode ? u->mode : 0666);
+		r = u->file.fd < 0 || fstat(u->file.fd, old) < 0 ? -errno
+		    : S_ISREG(old->st_mode)			 ? 0
+								 : -ENXIO;
 	} else {
-		r = open_temp(u);
+		r = fsop_new_open(&u->file, u->dir);
 	}
-	if (r == 0 && len > 0 && !has_room(u->fd, (uint64_t)len))
+	if (r == 0 && len > 0 && !has_room(u->file.fd, (uint64_t)len))
 		r = -ENOSPC;
 	return r;
 }
@@ -233,9 +177,9 @@ static int open_target(struct put *u, bool parents, struct stat *old)
  * The owner first, for it takes the set-user-ID bit away. */
 static int set_attributes(struct put *u)
 {
-	if (u->set_owner && fchown(u->fd, u->uid, u->gid) < 0)
+	if (u->set_owner && fchown(u->file.fd, u->uid, u->gid) < 0)
 		return -errno;
-	if (u->set_mode && fchmod(u->fd, u->mode) < 0)
+	if (u->set_mode && fchmod(u->file.fd, u->mode) < 0)
 		return -errno;
 	return 0;
 }
@@ -246,7 +190,7 @@ static void inherit(struct put *u, const struct stat *old)
 		return;
 	/* Of what belongs to others, a user can only make a copy of his own. */
 	if (u->existed)
-		ignore_result(fchown(u->fd, old->st_uid, old->st_gid));
+		ignore_result(fchown(u->file.fd, old->st_uid, old->st_gid));
 	if (!u->set_mode)
 		u->mode = u->existed ? old->st_mode & 07777 : new_mode();
 	u->set_mode = true;
@@ -255,23 +199,12 @@ static void inherit(struct put *u, const struct stat *old)
 /* --- the body --- */
 static void fail(struct put *u, int errnum)
 {
-	unname(u);
+	fsop_new_done(&u->file);
 	u->answered = true;
 	if (errnum == ENXIO)
 		httpd_reply_error(u->r, 400, "%s: not a regular file", u->path);
 	else
 		fsop_fail(u->r, errnum, u->path);
-}
-
-static int move_in(struct put *u)
-{
-	int r = u->temp[0] ? 0 : open_named(u);
-
-	if (r == 0 && renameat(u->dir, u->temp, u->dir, u->base) < 0)
-		r = -errno;
-	if (r == 0)
-		u->temp[0] = '\0';
-	return r;
 }
 
 static void finish(struct put *u)
@@ -281,12 +214,12 @@ static void finish(struct put *u)
 	struct stat st;
 	cJSON *o;
 
-	if (r == 0 && u->sync && fsync(u->fd) < 0)
+	if (r == 0 && u->sync && fsync(u->file.fd) < 0)
 		r = -errno;
 	if (r == 0 && u->in_place)
-		size = fstat(u->fd, &st) < 0 ? 0 : (uint64_t)st.st_size;
+		size = fstat(u->file.fd, &st) < 0 ? 0 : (uint64_t)st.st_size;
 	else if (r == 0)
-		r = move_in(u);
+		r = fsop_new_commit(&u->file, u->base, true);
 	if (r < 0) {
 		fail(u, -r);
 		return;
@@ -309,8 +242,8 @@ static ssize_t sink(void *arg, const char *p, size_t n)
 		return 0;
 	}
 	for (size_t done = 0; done < n;) {
-		ssize_t k = u->append ? write(u->fd, p + done, n - done)
-				      : pwrite(u->fd, p + done, n - done, (off_t)u->at);
+		ssize_t k = u->append ? write(u->file.fd, p + done, n - done)
+				      : pwrite(u->file.fd, p + done, n - done, (off_t)u->at);
 
 		if (k < 0 && errno != EINTR) {
 			fail(u, errno == EINVAL ? EFBIG : errno); /* an offset beyond 2^63 */
@@ -355,7 +288,7 @@ void route_files_put(struct httpd_req *r)
 		return;
 	}
 	u->r = r;
-	u->dir = u->fd = -1;
+	u->dir = u->file.fd = -1;
 	if (app_enter(r, free_put, u) < 0)
 		free_put(u);
 	else

@@ -74,7 +74,8 @@ static bool get_mode(struct call *c, mode_t *ret, bool *ret_given)
 	*ret_given = r > 0;
 	if (r == 0 || (r > 0 && fsop_mode(s, ret) == 0))
 		return true;
-	httpd_reply_error(c->r, 400, "\"mode\" must be a string of octal digits, at most \"07777\"");
+	httpd_reply_error(c->r, 400,
+			  "\"mode\" must be a string of octal digits, at most \"07777\"");
 	return false;
 }
 
@@ -153,6 +154,13 @@ static void op_list(struct call *c)
 }
 
 /* --- writing --- */
+/* "/a/" is what "/a" is: with its slash a link would be followed, and no name be left. */
+static void cut_slashes(char *path)
+{
+	for (size_t n = strlen(path); n > 1 && path[n - 1] == '/';)
+		path[--n] = '\0';
+}
+
 static int make_dir(struct call *c, bool parents, mode_t mode, bool set_mode, bool *ret_created)
 {
 	char *slash = strrchr(c->path, '/');
@@ -177,14 +185,12 @@ static int make_dir(struct call *c, bool parents, mode_t mode, bool set_mode, bo
 static void op_mkdir(struct call *c)
 {
 	bool parents = false, set_mode, created = false;
-	size_t n = strlen(c->path);
 	mode_t mode = 0777;
 	int r;
 
 	if (!get_bool(c, "parents", &parents) || !get_mode(c, &mode, &set_mode))
 		return;
-	while (n > 1 && c->path[n - 1] == '/')
-		c->path[--n] = '\0';
+	cut_slashes(c->path);
 	r = make_dir(c, parents, mode, set_mode, &created);
 	if (r < 0)
 		fsop_fail(c->r, -r, c->path);
@@ -200,6 +206,7 @@ static void op_remove(struct call *c)
 
 	if (!get_bool(c, "recursive", &recursive) || !get_bool(c, "force", &force))
 		return;
+	cut_slashes(c->path);
 	if (unlink(c->path) < 0)
 		r = -errno;
 	if (r == -EISDIR || r == -EPERM) { /* POSIX says EPERM, Linux EISDIR */
@@ -255,10 +262,10 @@ static void op_rename(struct call *c)
 	else
 		r = rename_new(c->path, c->to);
 	/* which of the two is the trouble? */
-	done_or_fail(c, r, r == -EEXIST || r == -ENOTEMPTY || r == -EISDIR ||
-				   lstat(c->path, &st) == 0
-			       ? c->to
-			       : c->path);
+	done_or_fail(c, r,
+		     r == -EEXIST || r == -ENOTEMPTY || r == -EISDIR || lstat(c->path, &st) == 0
+			     ? c->to
+			     : c->path);
 }
 
 static void op_chmod(struct call *c)
@@ -285,8 +292,7 @@ static void op_chmod(struct call *c)
 		worker_serve(c->r, "chmod", args, 4, WORKER_NO_INPUT);
 		return;
 	}
-	if ((uid != UINT32_MAX || gid != UINT32_MAX) &&
-	    chown(c->path, (uid_t)uid, (gid_t)gid) < 0)
+	if ((uid != UINT32_MAX || gid != UINT32_MAX) && chown(c->path, (uid_t)uid, (gid_t)gid) < 0)
 		r = -errno;
 	if (r == 0 && set_mode && chmod(c->path, mode) < 0)
 		r = -errno;

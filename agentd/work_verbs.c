@@ -2,10 +2,11 @@
 #include <stddef.h>
 
 #include "archive.h"
+#include "fsop.h"
 #include "worker.h"
 
 /* Everything that a worker can do. */
 const struct work_verb work_verbs[] = {
-	{ "archive-out", archive_out },
-	{ NULL, NULL },
+	{ "archive-out", archive_out }, { "list", fsop_list },	 { "remove", fsop_remove },
+	{ "copy", fsop_copy },		{ "chmod", fsop_chmod }, { NULL, NULL },
 };

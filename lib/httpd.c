@@ -68,33 +68,51 @@ static int on_prepare(void *arg)
 	return ms > 3600000 ? 3600000 : (int)ms;
 }
 
-/* --- suspension --- */
+/* --- suspension, and the end of what a client sends --- */
+/*
+ * The library's epoll is edge-triggered and it does not read on when a read has given less than it asked for. So it
+ * misses the end that came together with the last bytes, and would keep the connection, and its place among max_conns,
+ * until the deadline. After a resume it reads again.
+ */
+static void read_again(struct httpd_req *r)
+{
+	MHD_suspend_connection(r->con);
+	MHD_resume_connection(r->con);
+	loop_arm(r->h->loop, &r->h->kick, 0);
+}
+
+/* The client has closed its sending side. It may still be reading: the next byte that we send tells. */
 static void on_hup(struct loop_watch *w, uint32_t events)
 {
 	struct httpd_req *r = w->arg;
+	bool broken = events & (EPOLLHUP | EPOLLERR);
 
-	if (events & (EPOLLHUP | EPOLLERR)) {
+	r->eof = true;
+	if (broken)
+		loop_del(w);
+	else
+		ignore_result(loop_set(w, 0));
+	if (!r->suspended) {
+		if (r->x.reply != HTTPD_REPLY_QUEUED) /* else when that has been sent */
+			read_again(r);
+	} else if (r->x.reply == HTTPD_REPLY_QUEUED && broken) {
 		r->gone = true;
 		httpd_resume(r);
-		return;
+	} else if (r->x.reply == HTTPD_REPLY_QUEUED && !r->x.hup_told) {
+		r->x.hup_told = true;
+		if (r->x.on_hup)
+			r->x.on_hup(r->x.hup_arg);
 	}
-	/* Only the client's side is closed: it may still be reading. The next byte that we send
-	 * tells. */
-	ignore_result(loop_set(w, 0));
-	if (r->x.on_hup)
-		r->x.on_hup(r->x.hup_arg);
 }
 
 void httpd_suspend(struct httpd_req *r)
 {
 	MHD_suspend_connection(r->con);
 	r->suspended = true;
-	if (r->x.reply != HTTPD_REPLY_QUEUED)
+	if (r->x.reply != HTTPD_REPLY_QUEUED || !r->eof || r->x.hup_told)
 		return;
-	r->hup.fn = on_hup;
-	r->hup.arg = r;
-	ignore_result(loop_add(r->h->loop, &r->hup, r->fd,
-			       EPOLLRDHUP)); /* else noticed at the next byte */
+	loop_del(&r->hup); /* tell again what on_hup had no use for then */
+	ignore_result(loop_add(r->h->loop, &r->hup, r->fd, EPOLLRDHUP));
 }
 
 void httpd_resume(struct httpd_req *r)
@@ -102,7 +120,6 @@ void httpd_resume(struct httpd_req *r)
 	if (!r->suspended)
 		return;
 	r->suspended = false;
-	loop_del(&r->hup);
 	MHD_resume_connection(r->con);
 	loop_arm(r->h->loop, &r->h->kick, 0);
 }
@@ -164,6 +181,7 @@ static enum MHD_Result on_head(struct httpd_req *r, const char *method, const ch
 	x->head_seen = true;
 	x->method = method;
 	loop_disarm(&r->deadline);
+	r->read_again = false;
 	x->in_callback = true;
 	start_exchange(r, version);
 	x->in_callback = false;
@@ -261,16 +279,22 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *con, const c
 }
 
 /* --- the library's other calls --- */
+static void want_head(struct httpd_req *r)
+{
+	loop_arm(r->h->loop, &r->deadline, (int64_t)r->h->c.idle_s * NS_PER_S);
+}
+
 static void on_deadline(struct loop_timer *t)
 {
 	struct httpd_req *r = t->arg;
 
+	if (r->read_again && !r->suspended) {
+		r->read_again = false;
+		want_head(r);
+		read_again(r);
+		return;
+	}
 	(void)shutdown(r->fd, SHUT_RDWR); /* the library sees the end and closes */
-}
-
-static void want_head(struct httpd_req *r)
-{
-	loop_arm(r->h->loop, &r->deadline, (int64_t)r->h->c.idle_s * NS_PER_S);
 }
 
 static void connection_begins(struct httpd *h, struct MHD_Connection *con, void **ctx)
@@ -286,6 +310,9 @@ static void connection_begins(struct httpd *h, struct MHD_Connection *con, void 
 	r->con = con;
 	r->fd = ci->connect_fd;
 	r->hup = (struct loop_watch)LOOP_WATCH_INIT;
+	r->hup.fn = on_hup;
+	r->hup.arg = r;
+	ignore_result(loop_add(h->loop, &r->hup, r->fd, EPOLLRDHUP)); /* else the deadline tells */
 	r->deadline.fn = on_deadline;
 	r->deadline.arg = r;
 	r->timeout_s = h->c.idle_s;
@@ -351,7 +378,6 @@ static void on_completed(void *cls, struct MHD_Connection *con, void **req_cls,
 		return;
 	*req_cls = NULL;
 	x = &r->x;
-	loop_del(&r->hup);
 	x->ended = true;
 	if (x->on_end)
 		x->on_end(x->end_arg);
@@ -361,6 +387,9 @@ static void on_completed(void *cls, struct MHD_Connection *con, void **req_cls,
 	*x = (struct httpd_exchange){ 0 };
 	httpd_set_timeout(r, r->h->c.idle_s);
 	want_head(r);
+	r->read_again = r->eof;
+	if (r->read_again)
+		loop_arm(r->h->loop, &r->deadline, 0);
 }
 
 /* Identity: the target is decoded by httpd_target_parse, once. */

@@ -58,6 +58,7 @@ struct httpd_exchange {
 	void *end_arg;
 	void (*on_hup)(void *arg);
 	void *hup_arg;
+	bool hup_told;
 
 	enum httpd_reply_state reply;
 	int status;
@@ -85,10 +86,12 @@ struct httpd_req {
 	struct httpd_req *next, *prev;
 	struct loop_timer
 		deadline;      /* for the next request head, or for the rest of an answered body */
-	struct loop_watch hup; /* while a streamed answer waits: has the client gone? */
+	struct loop_watch hup; /* has the client gone, or ended its side? */
 	int fd;		       /* borrowed from the library */
 	unsigned timeout_s;    /* as set in the library */
 	bool suspended, gone;
+	bool eof;	 /* the client sends nothing more */
+	bool read_again; /* the deadline is for the library to notice that */
 	struct httpd_exchange x;
 };
 

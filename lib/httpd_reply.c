@@ -311,6 +311,8 @@ enum MHD_Result httpd_queue(struct httpd_req *r)
 	if (!m)
 		return MHD_NO;
 	r->x.reply = HTTPD_REPLY_QUEUED;
+	if (r->x.status == MHD_HTTP_SWITCHING_PROTOCOLS)
+		loop_del(&r->hup); /* the socket will be somebody else's */
 	ok = MHD_queue_response(r->con, (unsigned)r->x.status, m);
 	MHD_destroy_response(m);
 	return ok;

@@ -16,6 +16,8 @@
 
 /* A real server on loopback in one loop with its clients, which are plain non-blocking sockets. */
 
+#define IDLE_S 3
+
 static struct loop loop;
 static struct httpd *server;
 static uint16_t port;
@@ -69,7 +71,7 @@ static void get_later(struct httpd_req *r)
 struct stream {
 	struct httpd_req *r;
 	size_t left;
-	bool wait, abort;
+	bool wait, abort, once; /* once: wait after the next bytes */
 } stream;
 
 static ssize_t pull(void *arg, char *p, size_t max)
@@ -83,6 +85,7 @@ static ssize_t pull(void *arg, char *p, size_t max)
 		return s->abort ? HTTPD_PULL_ABORT : HTTPD_PULL_END;
 	memset(p, 'x', n);
 	s->left -= n;
+	s->wait = s->once;
 	return (ssize_t)n;
 }
 
@@ -464,6 +467,66 @@ static void test_stream_client_gone(void)
 	ok_int(ended, 1, "and is certain at the next bytes");
 }
 
+/* A client that has closed its side but reads on is told of once, not after each piece that it gets. */
+static void test_stream_half_closed(void)
+{
+	AUTO_FD fd = dial();
+
+	ended = hups = 0;
+	stream = (struct stream){ .wait = true, .once = true };
+	feed(fd, S("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"), SIZE_MAX);
+	(void)shutdown(fd, SHUT_WR);
+	for (int i = 0; i < 5; i++) {
+		spin(20);
+		stream.left = 10;
+		stream.wait = false;
+		httpd_wake(stream.r);
+	}
+	spin(20);
+	ok_int(hups, 1, "the end of its side is told once");
+	ok_int(ended, 0, "and does not end the answer");
+	stream.left = 0;
+	stream.wait = false;
+	httpd_wake(stream.r);
+	ok_int(receive(fd, true), 200, "which comes to its end");
+	ok(reply_eof, "and then the connection ends");
+	spin(50);
+}
+
+/* The end of what a client sends, together with its last bytes: the connection must not live until the idle limit. */
+static void test_end_with_last_bytes(void)
+{
+	static const char *const halves[] = {
+		"G",
+		"GET /hello HTTP/1.1\r\nHost: h\r\n",
+		"POST /body HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc",
+		"POST /body HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+		"POST /sink HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc",
+		"GET /hello HTTP/1.1\r\nHost: h\r\n\r\n",
+		"GET /hello HTTP/1.1\r\nHost: h\r\n\r\nGET /hel",
+		"GET /hello HTTP/1.1\r\nHost: h\r\n\r\nGET /hello HTTP/1.1\r\nHost: h\r\n\r\n",
+	};
+	const char *second;
+
+	spin(50);
+	sink = (struct sink){ .budget = 1 << 20 };
+	for (size_t i = 0; i < ARRAY_LEN(halves); i++) {
+		int fd = dial();
+		int64_t start = loop_now();
+
+		(void)send(fd, halves[i], strlen(halves[i]), MSG_NOSIGNAL);
+		(void)shutdown(fd, SHUT_WR);
+		(void)receive(fd, true);
+		spin(20);
+		ok(reply_eof && httpd_connections(server) == 0 &&
+			   loop_now() - start < IDLE_S * 700000000LL,
+		   "the end comes with: %.40s", halves[i]);
+		(void)close(fd);
+	}
+	second = strstr(reply + 1, "HTTP/1.1 200");
+	ok(second && !strncmp(reply, "HTTP/1.1 200", 12), "and both of two requests are answered");
+}
+
 static void test_sink(void)
 {
 	static char req[300000];
@@ -540,7 +603,7 @@ static void test_slow_head(void)
 int main(void)
 {
 	struct httpd_config c = {
-		.name = "test", .routes = routes, .max_conns = 64, .idle_s = 3, .admit = admit
+		.name = "test", .routes = routes, .max_conns = 64, .idle_s = IDLE_S, .admit = admit
 	};
 	struct sockaddr_in in;
 	socklen_t len = sizeof(in);
@@ -559,6 +622,8 @@ int main(void)
 	test_later();
 	test_stream();
 	test_stream_client_gone();
+	test_stream_half_closed();
+	test_end_with_last_bytes();
 	test_sink();
 	test_sink_idle_client();
 	test_slow_head();

@@ -121,6 +121,9 @@ build/$(1)/libasb.a: $(patsubst %.c,build/$(1)/obj/%.o,$(lib_SRCS))
 endef
 $(foreach a,$(ARCHS),$(eval $(call arch_rules,$(a))))
 
+# asb-hooks is close to its limit. Everything of it lies within a MiB, so that an address takes one instruction.
+build/aarch64/obj/hooks/%.o: HARDEN_aarch64 += -mcmodel=tiny
+
 # $(call program,ARCH,NAME,SOURCES,LIBS): NAME, stripped, and NAME.debug beside it.
 define program
 build/$(1)/bin/$(2): $(patsubst %.c,build/$(1)/obj/%.o,$(3)) build/$(1)/libasb.a scripts/check-binary config.mk

@@ -64,6 +64,7 @@ static void free_slot(struct exec *e)
 	fd_close(&e->child.pidfd);
 	fd_close(&e->tty);
 	outlog_done(&e->log);
+	cJSON_Delete(e->asked);
 	for (int i = 0; i < 2; i++)
 		buf_done(&e->cap[i]);
 	memset(e, 0, sizeof(*e));

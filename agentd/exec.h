@@ -74,6 +74,7 @@ struct exec {
 	enum exec_state state;
 	char id[LIMIT_ID + 1]; /* "" for compatible ones */
 	uint64_t request[2];   /* hash of the request that started it */
+	cJSON *asked;	       /* owned: what the request was, for describe.c; or NULL */
 	struct loop *loop;
 	struct proc_child child;
 	struct tree tree;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "describe.h"
 #include "exec.h"
 #include "lib/jsn.h"
 #include "lib/signame.h"
@@ -29,53 +30,6 @@ static struct exec *named(struct httpd_req *r)
 	if (!e)
 		httpd_reply_error(r, 404, "no such exec: %s", httpd_segment(r, 0));
 	return e;
-}
-
-static bool add_end(cJSON *o, const struct exec *e)
-{
-	bool ended = e->state == EXEC_EXITED;
-
-	if (!ended || e->signal) {
-		if (!jsn_add_str(o, "exit_code", NULL))
-			return false;
-	} else if (!jsn_add_i64(o, "exit_code", e->exit_code)) {
-		return false;
-	}
-	return ended && e->signal ? jsn_add_i64(o, "signal", e->signal)
-				  : jsn_add_str(o, "signal", NULL);
-}
-
-/* What the request was. */
-static bool add_asked(cJSON *o, const struct exec *e)
-{
-	cJSON *w;
-
-	if (e->in.wanted && !jsn_add_u64(o, "stdin_offset", e->in.offset))
-		return false;
-	if (!e->pty)
-		return jsn_add_bool(o, "pty", false);
-	w = cJSON_AddObjectToObject(o, "pty");
-	return w && jsn_add_u64(w, "rows", e->rows) && jsn_add_u64(w, "cols", e->cols);
-}
-
-/* NULL when memory runs out. */
-static cJSON *describe(const struct exec *e)
-{
-	cJSON *o = cJSON_CreateObject();
-	int64_t end = e->leader_ended ? e->end_ns : loop_now();
-
-	if (o && jsn_add_str(o, "id", e->id) &&
-	    jsn_add_str(o, "state", e->state == EXEC_EXITED ? "exited" : "running") &&
-	    jsn_add_i64(o, "pid", e->child.pid) && add_end(o, e) &&
-	    jsn_add_bool(o, "timed_out", e->timed_out) && jsn_add_bool(o, "oom", e->oom) &&
-	    jsn_add_bool(o, "truncated", e->truncated) &&
-	    jsn_add_u64(o, "stdout_bytes", e->out[0].bytes) &&
-	    jsn_add_u64(o, "stderr_bytes", e->out[1].bytes) &&
-	    jsn_add_i64(o, "started_at", e->started_at_ms) &&
-	    jsn_add_i64(o, "duration_ms", (end - e->start_ns) / 1000000) && add_asked(o, e))
-		return o;
-	cJSON_Delete(o);
-	return NULL;
 }
 
 /* --- start --- */
@@ -121,7 +75,8 @@ static void start(struct httpd_req *r, const char *id, const char *body, size_t 
 		refuse(r, step, &e);
 	} else {
 		memcpy(x->request, request, sizeof(x->request));
-		httpd_reply_json(r, 201, describe(x));
+		describe_remember(x, &s);
+		httpd_reply_json(r, 201, describe_exec(x));
 	}
 	spec_done(&s);
 }
@@ -140,7 +95,7 @@ void route_exec_put(struct httpd_req *r)
 	}
 	hash(body, n, request);
 	if (e && !memcmp(e->request, request, sizeof(request)))
-		httpd_reply_json(r, 200, describe(e));
+		httpd_reply_json(r, 200, describe_exec(e));
 	else if (e)
 		httpd_reply_error(r, 409, "id %s is in use by another command", id);
 	else if (app_admits(r))
@@ -153,7 +108,7 @@ void route_exec_get(struct httpd_req *r)
 	struct exec *e = named(r);
 
 	if (e)
-		httpd_reply_json(r, 200, describe(e));
+		httpd_reply_json(r, 200, describe_exec(e));
 }
 
 void route_exec_list(struct httpd_req *r)
@@ -161,7 +116,7 @@ void route_exec_list(struct httpd_req *r)
 	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "execs");
 
 	for (struct exec *e = exec_next(NULL); e && list; e = exec_next(e)) {
-		cJSON *d = describe(e);
+		cJSON *d = describe_exec(e);
 
 		if (!d || !cJSON_AddItemToArray(list, d)) {
 			cJSON_Delete(d);

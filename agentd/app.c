@@ -58,6 +58,8 @@ const struct httpd_route app_routes[] = {
 	{ "POST", "/v1/execs/{}/resize", HTTPD_BODY_BUFFER, LIMIT_SMALL_BODY, route_exec_resize,
 	  0 },
 	{ "GET", "/v1/info", HTTPD_BODY_NONE, 0, route_info, 0 },
+	{ "GET", "/v1/metrics", HTTPD_BODY_NONE, 0, route_metrics, 0 },
+	{ "GET", "/v1/ports", HTTPD_BODY_NONE, 0, route_ports, 0 },
 	{ "GET", "/v1/archive", HTTPD_BODY_NONE, 0, route_archive_get, 0 },
 	{ NULL, NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
 };

@@ -28,6 +28,7 @@ struct app {
 	struct private *priv; /* NULL when the socket could not be made */
 	bool closed;	      /* the gate: new execs and writes get 503 */
 	bool stopping;
+	uint64_t requests;  /* that were routed, those without a token too */
 	unsigned in_flight; /* requests that are being answered, as the drain counts them */
 	struct envbase env;
 	cJSON *identity_env; /* owned, or NULL */
@@ -62,6 +63,8 @@ int app_exec_check(void *app, struct err *e) MUST_CHECK;
 /* handlers */
 void route_healthz(struct httpd_req *r);
 void route_info(struct httpd_req *r);
+void route_metrics(struct httpd_req *r);
+void route_ports(struct httpd_req *r);
 void route_compat_exec(struct httpd_req *r);
 void route_fs_read(struct httpd_req *r);
 void route_fs_write(struct httpd_req *r);

@@ -164,6 +164,11 @@ bool cgroup_have(void)
 	return work >= 0;
 }
 
+int cgroup_work(void)
+{
+	return work;
+}
+
 bool cgroup_limited(void)
 {
 	return work >= 0 && limited;

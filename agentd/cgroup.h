@@ -17,6 +17,7 @@
 void cgroup_start(struct loop *l, const char *root);
 void cgroup_stop(void);
 bool cgroup_have(void);
+int cgroup_work(void);	   /* directory of the group of all work, borrowed; -1 without cgroups */
 bool cgroup_limited(void); /* memory and pids of the workload have a limit */
 
 /* True while somebody has frozen the workload: what is started now would not run, and its starter

@@ -52,9 +52,10 @@ static bool same_token(const char *given, const char *token)
 
 bool app_authorized(struct httpd_req *r, const struct httpd_route *route)
 {
-	const struct app *a = httpd_server_arg(r);
+	struct app *a = httpd_server_arg(r);
 	const char *h = httpd_header(r, "Authorization");
 
+	a->requests++;
 	if (!a->token || (route->flags & HTTPD_OPEN))
 		return true;
 	if (h && !strncasecmp(h, "Bearer ", 7) && same_token(h + 7, a->token))

@@ -18,12 +18,12 @@
 #define LIMIT_WS_QUEUE	 (64UL << 10)
 #define LIMIT_WS_PING_NS (15 * LIMIT_SECOND_NS)
 
-/* What /v1/metrics and /v1/ports look at: interfaces, ports, bytes of a table of sockets, how long for the owners of ports;
+/* What /v1/metrics and /v1/ports look at: interfaces, ports, bytes of a table of sockets, how long it works to find the owners of ports;
  * and the shortest time that a percentage of CPU time is taken over. */
 #define LIMIT_INTERFACES 32
 #define LIMIT_PORTS	 512
 #define LIMIT_PORTS_READ (512UL << 10)
-#define LIMIT_SCAN_NS	 (30 * LIMIT_MS_NS)
+#define LIMIT_SCAN_NS	 (50 * LIMIT_MS_NS)
 #define LIMIT_SAMPLE_NS	 (100 * LIMIT_MS_NS)
 
 /* Commands: running, or ended and not forgotten. */

@@ -38,6 +38,7 @@ const struct httpd_route app_routes[] = {
 	{ "POST", "/v1/fs/write", HTTPD_BODY_BUFFER, PROTO_MAX_BODY, route_fs_write, 0 },
 	{ "GET", "/v1/files", HTTPD_BODY_NONE, 0, route_files_get, HTTPD_HEAD },
 	{ "PUT", "/v1/files", HTTPD_BODY_STREAM, 0, route_files_put, 0 },
+	{ "GET", "/v1/watch", HTTPD_BODY_NONE, 0, route_watch, 0 },
 	{ "POST", "/v1/fs/list", HTTPD_BODY_BUFFER, LIMIT_SMALL_BODY, route_fsop, 0 },
 	{ "POST", "/v1/fs/stat", HTTPD_BODY_BUFFER, LIMIT_SMALL_BODY, route_fsop, 0 },
 	{ "POST", "/v1/fs/exists", HTTPD_BODY_BUFFER, LIMIT_SMALL_BODY, route_fsop, 0 },

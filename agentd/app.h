@@ -68,6 +68,7 @@ void route_ports(struct httpd_req *r);
 void route_compat_exec(struct httpd_req *r);
 void route_fs_read(struct httpd_req *r);
 void route_fs_write(struct httpd_req *r);
+void route_watch(struct httpd_req *r);
 void route_fsop(struct httpd_req *r);
 void route_files_get(struct httpd_req *r);
 void route_files_put(struct httpd_req *r);

@@ -75,18 +75,26 @@
 #define LIMIT_WORKER_FILES    640
 
 /* Longest silence of an output stream. */
-#define LIMIT_ALIVE_NS	  (15 * LIMIT_SECOND_NS)
+#define LIMIT_ALIVE_NS	    (15 * LIMIT_SECOND_NS)
 /* A compatible command is answered that long after its kill at the latest. */
-#define LIMIT_KILL_NS	  (2 * LIMIT_SECOND_NS)
+#define LIMIT_KILL_NS	    (2 * LIMIT_SECOND_NS)
 /* SIGTERM: for requests that are being answered, then for the killed trees. */
-#define LIMIT_DRAIN_NS	  (3 * LIMIT_SECOND_NS)
-#define LIMIT_STOP_NS	  (2 * LIMIT_SECOND_NS)
+#define LIMIT_DRAIN_NS	    (3 * LIMIT_SECOND_NS)
+#define LIMIT_STOP_NS	    (2 * LIMIT_SECOND_NS)
+/* Watches: clients; directories and bytes of their paths for each; events that wait for its reader; entries read in
+ * one turn of the loop; how long the first half of a rename waits for the second. */
+#define LIMIT_WATCHERS	    32
+#define LIMIT_WATCH_DIRS    16384
+#define LIMIT_WATCH_BYTES   (4UL << 20)
+#define LIMIT_WATCH_BUF	    (256UL << 10)
+#define LIMIT_WATCH_STEP    256
+#define LIMIT_WATCH_PAIR_NS (20 * LIMIT_MS_NS)
 /* Entries of one listing: when nothing is said, and at most. */
-#define LIMIT_LIST	  10000
-#define LIMIT_LIST_MOST	  1000000
+#define LIMIT_LIST	    10000
+#define LIMIT_LIST_MOST	    1000000
 /* Bytes of a file that are read before its answer begins: see routes_files.c. */
-#define LIMIT_FILE_HEAD	  (64UL << 10)
+#define LIMIT_FILE_HEAD	    (64UL << 10)
 /* Bytes of a file written in one turn of the loop. */
-#define LIMIT_WRITE_CHUNK (1UL << 20)
+#define LIMIT_WRITE_CHUNK   (1UL << 20)
 
 #endif

@@ -82,7 +82,7 @@ check:
 	$(Q)tests/run $(T)
 
 .PHONY: check-build
-check-build: all share unit sanitized
+check-build: all share unit sanitized fuzz-replay
 
 # --- slow things, kept in the cache ----------------------------------------------------------
 DEPS_IN   := deps/build deps/sources.lock deps/sources.sha256 deps/musl.specs $(wildcard deps/patches/*)
@@ -174,7 +174,7 @@ comma := ,
 build/asan/obj/%.o: %.c config.mk build/deps.stamp | build/version.h
 	@mkdir -p $(@D)
 	$(call say,CC,'$< (sanitized)')
-	$(Q)gcc $(CFLAGS_ASAN) $(if $(filter tests/%,$<),$(CFLAGS_TESTS)) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)gcc $(CFLAGS_ASAN) $(if $(filter tests/% fuzz/%,$<),$(CFLAGS_TESTS)) $(CFLAGS) -MMD -MP -c $< -o $@
 build/asan/libasb.a: $(patsubst %.c,build/asan/obj/%.o,$(lib_SRCS))
 	$(Q)rm -f $@ && ar rcsD $@ $^
 define unit_test
@@ -212,6 +212,18 @@ endef
 $(foreach t,$(FUZZ),$(eval $(call fuzz_target,$(t))))
 fuzz: $(FUZZ:fuzz/%.c=build/fuzz/%)
 	$(Q)scripts/run-fuzz $(FUZZ_TIME) $^
+
+# The same without libFuzzer, for tests/guest/fuzz_corpus.py: `make check` replays what is in fuzz/corpus.
+define fuzz_replay
+build/asan/$(1:.c=): build/asan/obj/$(1:.c=.o) build/asan/obj/tests/lib/replay.o $(patsubst %.c,build/asan/obj/%.o,$(call link,$(1))) \
+		build/asan/libasb.a
+	@mkdir -p $$(@D)
+	$$(call say,LD,'$(1:.c=) (sanitized)')
+	$$(Q)gcc $$(SAN) -o $$@ $$(filter %.o,$$^) build/asan/libasb.a $$(LIBS_ASAN)
+endef
+$(foreach t,$(FUZZ),$(eval $(call fuzz_replay,$(t))))
+.PHONY: fuzz-replay
+fuzz-replay: $(patsubst %.c,build/asan/%,$(FUZZ))
 
 # bench/module.mk: bench_PROGS := agent ..., bench_agent_SRCS := ..., bench_agent_LIBS := ..., and bench_RUN,
 # the command that prints the table.

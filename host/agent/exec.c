@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host/agent/exec_int.h"
 #include "host/backend.h"
 #include "lib/proto.h"
+#include "lib/str.h"
 
 /*
  * One command from start to end, as a small machine:
@@ -37,6 +39,11 @@ void exec_fail(struct exec *x, const struct err *e)
 	if (x->err && x->err != e)
 		*x->err = *e;
 	exec_over(x, e->errnum > 0 ? -e->errnum : -EIO);
+}
+
+void exec_path(const struct exec *x, const char *rest, char out[static EXEC_PATH_MAX])
+{
+	ignore_result(str_format(out, EXEC_PATH_MAX, "/v1/execs/%s%s", x->id, rest)); /* it fits */
 }
 
 static int connect_agent(void *arg, int64_t deadline_ns, int *ret_fd, struct err *e)
@@ -96,6 +103,8 @@ static int begin(struct exec *x, struct err *e)
 		r = feed_init(x);
 	if (r == 0)
 		r = stop_init(x);
+	if (r == 0)
+		r = term_begin(x);
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "preparing the standard streams");
 	r = http_open(&x->loop, connect_agent, x, &x->http, e);
@@ -108,6 +117,7 @@ static void release(struct exec *x)
 	follow_done(x);
 	feed_done(x);
 	stop_done(x);
+	term_done(x);
 	http_free(x->http);
 	loop_done(&x->loop);
 	free(x);
@@ -126,6 +136,13 @@ int exec_run(const struct exec_spec *s, struct exec_result *ret, struct err *e)
 	x->spec = s;
 	x->res = ret;
 	x->err = e;
+	if (s->attach) {
+		ignore_result(str_format(x->id, sizeof(x->id), "%s", s->attach)); /* it fits */
+		memcpy(ret->id, x->id, sizeof(x->id));
+		x->offset = s->offset;
+		x->fed = s->fed;
+		x->fresh = true;
+	}
 	r = loop_init(&x->loop);
 	if (r < 0) {
 		free(x);

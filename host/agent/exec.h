@@ -15,7 +15,9 @@
  * over.
  */
 struct backend;
+struct keys;
 
+#define EXEC_ID_MAX	 64
 #define EXEC_CAPTURE_MAX (64U << 20) /* of each stream, with capture */
 
 struct exec_spec { /* all borrowed */
@@ -23,10 +25,27 @@ struct exec_spec { /* all borrowed */
 	const char *id; /* of the sandbox */
 	char *const *argv;
 	unsigned argc;
-	char *const *env;   /* "K=V", NULL-terminated; NULL = none */
-	const char *cwd;    /* NULL = the agent's default */
-	int64_t timeout_ns; /* 0 = none */
+	char *const *env;    /* "K=V", NULL-terminated; NULL = none */
+	const char *cwd;     /* NULL = the agent's default */
+	int64_t timeout_ns;  /* 0 = none */
+	const char *user;    /* "name[:group]" or numbers; NULL = the agent's own */
+	const char *seccomp; /* "default", "restricted", "none"; NULL = the agent's default */
+	uint64_t memory;     /* bytes; 0 = no limit, here and below */
+	double cpus;
+	uint64_t pids;
 	bool use_stdin;
+	/*
+	 * A terminal for the command. Where our stdin is one too, it is raw for as long as the
+	 * command runs, our size is the command's, and DETACH_KEYS (NULL = none) leave it running.
+	 */
+	bool tty;
+	const struct keys *detach_keys;
+	bool detach; /* only start it */
+	/* The whole id of a command that runs or has ended: it is joined at byte OFFSET of its
+	 * output, FED bytes of its input are taken already; nothing is started, and neither a
+	 * signal nor a reader that is gone kills it. NULL = start one. */
+	const char *attach;
+	uint64_t offset, fed;
 	bool capture; /* collect the output in the result instead of printing it */
 	bool leave;   /* the sandbox is thrown away afterwards: do not tidy up in it */
 };
@@ -38,15 +57,19 @@ enum exec_end {
 	EXEC_NOT_EXECUTABLE, /* found, but the kernel does not execute it */
 	EXEC_INTERRUPTED,    /* we got signal own_signal, and killed it */
 	EXEC_READER_GONE,    /* our stdout was closed, and we killed it */
+	EXEC_DETACHED,	     /* it runs on */
 };
 
 struct exec_result {
 	enum exec_end end;
+	char id[EXEC_ID_MAX + 1]; /* of the command; "" = none was asked for */
 	int exit_code;
 	int signal; /* that ended the command; 0 = none */
 	int own_signal;
 	bool oom, truncated;
-	uint64_t lost; /* bytes of output that the agent no longer had */
+	uint64_t lost;	  /* bytes of output that the agent no longer had */
+	uint64_t skipped; /* of those, what was gone when we attached */
+	bool mid_line;	  /* the cursor of our terminal is not at the begin of a line */
 	int64_t duration_ms;
 	struct buf output[2]; /* captured stdout, stderr; owned */
 };

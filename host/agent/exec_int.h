@@ -9,7 +9,9 @@
 #include "host/agent/exec.h"
 #include "host/agent/frames.h"
 #include "host/agent/http.h"
+#include "host/agent/keys.h"
 #include "host/agent/stdio.h"
+#include "host/agent/term.h"
 #include "lib/compiler.h"
 #include "lib/err.h"
 #include "lib/loop.h"
@@ -27,7 +29,7 @@ enum exec_phase {
 
 #define FEED_CHUNK (256U << 10)
 
-#define EXEC_ID_LEN 32
+#define EXEC_PATH_MAX (EXEC_ID_MAX + 80) /* of any request below /v1/execs/{id} */
 
 struct exec {
 	const struct exec_spec *spec;
@@ -37,7 +39,7 @@ struct exec {
 	enum exec_phase phase;
 	struct loop loop;
 	struct http *http;
-	char id[EXEC_ID_LEN + 1];
+	char id[EXEC_ID_MAX + 1];
 
 	/* start.c */
 	struct buf request;
@@ -54,23 +56,37 @@ struct exec {
 	int64_t good_at; /* when something came last */
 	unsigned attempts;
 	bool paused;
+	bool fresh; /* nothing has come since we attached */
 
 	/* feed.c */
 	struct source in;
 	bool feeding;
 	struct http_call *feed;
 	struct loop_timer feed_again;
-	char *chunk;	  /* owned, FEED_CHUNK bytes */
-	size_t chunk_len; /* bytes that wait for their answer */
-	bool chunk_eof;
+	struct keys keys;
+	char *input; /* owned, FEED_CHUNK bytes */
+	size_t have; /* bytes of it */
+	size_t sent; /* of those, what waits for its answer */
+	bool eof, sent_eof;
+	bool repeat;  /* it is sent for a second time, so its offset matters */
 	uint64_t fed; /* bytes that the agent has taken */
+
+	/* term.c */
+	struct term term; /* our own terminal */
+	struct http_call *resize;
+	struct loop_timer resize_again;
+	char resize_body[64];
+	bool resized; /* since the last request */
 
 	/* stop.c */
 	struct http_call *signal_call, *delete_call;
 	struct loop_timer grace, deadline, last;
+	bool hung_up; /* our terminal has gone, or we were asked to go */
 	char signal_body[64];
 };
 
+/* What is below /v1/execs/{id} of X, into OUT. */
+void exec_path(const struct exec *x, const char *rest, char out[static EXEC_PATH_MAX]);
 /* Ends the run: R is what exec_run returns. */
 void exec_over(struct exec *x, int r);
 /* Ends it with a failure that err_set has described in E (copied). */
@@ -96,8 +112,22 @@ void feed_restart(struct exec *x); /* the connection was lost: the chunk is sent
 void feed_stop(struct exec *x);
 void feed_done(struct exec *x);
 
+/* The body of PUT for S. 0, -ENOMEM, -ENOSPC. */
+int request_build(const struct exec_spec *s, struct buf *b) MUST_CHECK;
+
+/* Our terminal, for a command that has one. */
+int term_begin(struct exec *x) MUST_CHECK; /* raw from here on */
+void term_resized(struct exec *x);	   /* tells the command our size */
+void term_stop(struct exec *x);		   /* SIGTSTP: stops us, and goes on in raw mode */
+void term_resumed(struct exec *x);	   /* SIGCONT */
+void term_done(struct exec *x);
+
 int stop_init(struct exec *x) MUST_CHECK;
 void stop_done(struct exec *x);
+/* Our terminal is gone, or SIG asks us to go: the command's gets HUP, unless it was there before us. */
+void stop_hang_up(struct exec *x, int sig);
+/* Leaves the command running and ends the run. */
+void stop_detach(struct exec *x);
 /* Kills the tree, forgets the exec, then ends the run with END. */
 void stop_kill(struct exec *x, enum exec_end end);
 /* The command has ended and all is written: forgets the exec in the guest, then ends the run. */

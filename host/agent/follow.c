@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,6 +62,9 @@ static int on_data(void *arg, int stream, const void *p, size_t n)
 	int i = stream == PROTO_STREAM_STDOUT ? 0 : 1, r;
 
 	x->offset += n;
+	x->fresh = false;
+	if (x->spec->tty && n)
+		x->res->mid_line = ((const char *)p)[n - 1] != '\n';
 	if (x->spec->capture)
 		return keep(x, i, p, n);
 	r = sink_write(&x->out[i], p, n);
@@ -74,8 +78,12 @@ static int on_gap(struct exec *x, const cJSON *j)
 	if (jsn_u64(j, "from", 0, 1ULL << 53, &from, NULL) != 1 ||
 	    jsn_u64(j, "to", from, 1ULL << 53, &to, NULL) != 1 || to < x->offset)
 		return -EPROTO;
-	x->res->lost += to - x->offset;
-	x->res->truncated = true;
+	if (x->fresh) {
+		x->res->skipped += to - x->offset;
+	} else {
+		x->res->lost += to - x->offset;
+		x->res->truncated = true;
+	}
 	x->offset = to;
 	return 0;
 }
@@ -149,6 +157,10 @@ static void write_failed(struct exec *x)
 {
 	if (x->phase == PHASE_KILL || x->phase == PHASE_OVER)
 		return;
+	if (x->spec->tty && x->out[0].error == -EIO) { /* a terminal that is gone */
+		stop_hang_up(x, SIGHUP);
+		return;
+	}
 	if (x->out[0].error == -EPIPE) {
 		stop_kill(x, EXEC_READER_GONE);
 		return;
@@ -176,9 +188,17 @@ static void on_done(void *arg, int status, const struct buf *body, const struct 
 		   e->code == ERR_INTERNAL) { /* no frames of ours: asking again gives no better */
 		exec_fail(x, e);
 	} else if (status == 404) {
-		(void)err_set(&why, ERR_INTERNAL, 0,
-			      "the agent in the sandbox was restarted: what became of the "
-			      "command is not known");
+		(void)err_set(
+			&why, ERR_INTERNAL, 0,
+			x->spec->attach
+				? "the command is not there any more: it was removed, or its "
+				  "end was told to whoever started it; its status is not known"
+				: "the agent in the sandbox was restarted: what became of the "
+				  "command is not known");
+		exec_fail(x, &why);
+	} else if (status == 416) {
+		(void)err_set(&why, ERR_INVALID, 0, "the command has not written %llu bytes yet",
+			      (unsigned long long)x->offset);
 		exec_fail(x, &why);
 	} else if (status != 0 && status != 200 && status != 503) {
 		(void)err_set(&why, ERR_INTERNAL, 0,
@@ -192,7 +212,7 @@ static void on_done(void *arg, int status, const struct buf *body, const struct 
 
 void follow_begin(struct exec *x)
 {
-	char path[128];
+	char path[EXEC_PATH_MAX], rest[64];
 	struct http_spec s = {
 		.method = "GET", .path = path, .data = on_body, .done = on_done, .arg = x
 	};
@@ -200,8 +220,9 @@ void follow_begin(struct exec *x)
 
 	frames_done(&x->frames);
 	frames_init(&x->frames, &frames_ops, x);
-	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s/output?offset=%llu&follow=1",
-				 x->id, (unsigned long long)x->offset)); /* it fits */
+	ignore_result(str_format(rest, sizeof(rest), "/output?offset=%llu&follow=1",
+				 (unsigned long long)x->offset)); /* it fits */
+	exec_path(x, rest, path);
 	if (!x->attempts)
 		x->good_at = loop_now();
 	loop_arm(&x->loop, &x->silence, SILENCE_NS);

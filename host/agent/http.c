@@ -301,6 +301,8 @@ static bool set_options(struct http_call *c)
 		return false;
 	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_LEN);
+	(void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, (long)c->spec.once);
+	(void)curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, (long)c->spec.once);
 	(void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(c->spec.limit_ns / 1000000));
 	return curl_easy_setopt(easy, CURLOPT_URL, url.p) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, c->spec.method) == CURLE_OK &&

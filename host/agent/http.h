@@ -32,6 +32,9 @@ struct http_spec {
 	const void *body; /* borrowed until the end; NULL = none */
 	size_t body_len;
 	int64_t limit_ns; /* for the whole call; 0 = none */
+	/* On a connection of its own: libcurl silently sends a request again whose kept connection
+	 * turns out to be dead, which not every request stands. */
+	bool once;
 	/*
 	 * The body of a 200 answer as it comes, instead of being kept. Returns 0, or -EAGAIN: not
 	 * now, give the same bytes again after http_resume; anything else ends the call with that

@@ -14,51 +14,6 @@
 
 #define START_NS       (30LL * 1000000000) /* for the answer, all attempts together */
 #define START_AGAIN_NS (100LL * 1000000)
-#define REQUEST_MAX    (16U << 20)
-
-static bool add_env(cJSON *o, char *const *env)
-{
-	cJSON *j = cJSON_AddObjectToObject(o, "env");
-
-	for (; j && *env; env++) {
-		const char *eq = strchr(*env, '=');
-		AUTO_BUF key;
-
-		buf_init(&key, REQUEST_MAX);
-		if (!eq || buf_add(&key, *env, (size_t)(eq - *env)) < 0)
-			return false;
-		cJSON_DeleteItemFromObjectCaseSensitive(j, key.p); /* the last one counts */
-		if (!cJSON_AddStringToObject(j, key.p, eq + 1))
-			return false;
-	}
-	return j != NULL;
-}
-
-static int build(struct exec *x)
-{
-	const struct exec_spec *s = x->spec;
-	AUTO_JSN *j = cJSON_CreateObject();
-	cJSON *argv = j ? cJSON_AddArrayToObject(j, "argv") : NULL;
-	char *text;
-	int r;
-
-	if (!argv)
-		return -ENOMEM;
-	for (unsigned i = 0; i < s->argc; i++)
-		if (!cJSON_AddItemToArray(argv, cJSON_CreateString(s->argv[i])))
-			return -ENOMEM;
-	if ((s->env && !add_env(j, s->env)) || (s->cwd && !jsn_add_str(j, "cwd", s->cwd)) ||
-	    (s->use_stdin && !jsn_add_bool(j, "stdin", true)) ||
-	    (s->timeout_ns &&
-	     !jsn_add_u64(j, "timeout_ms", ((uint64_t)s->timeout_ns + 999999) / 1000000)))
-		return -ENOMEM;
-	text = cJSON_PrintUnformatted(j);
-	if (!text)
-		return -ENOMEM;
-	r = buf_adds(&x->request, text);
-	cJSON_free(text);
-	return r;
-}
 
 /* The agent's "detail" and "step" of a refusal. */
 static void read_refusal(const struct buf *body, char *detail, size_t size, bool *ret_at_exec)
@@ -105,6 +60,18 @@ static void send_again(struct exec *x, const struct err *why)
 		loop_arm(&x->loop, &x->start_again, START_AGAIN_NS);
 }
 
+/* It runs. */
+static void started(struct exec *x)
+{
+	x->phase = PHASE_FOLLOW;
+	if (x->spec->detach) {
+		stop_detach(x);
+		return;
+	}
+	follow_begin(x);
+	feed_begin(x);
+}
+
 static void on_answer(void *arg, int status, const struct buf *body, const struct err *e)
 {
 	struct exec *x = arg;
@@ -112,9 +79,7 @@ static void on_answer(void *arg, int status, const struct buf *body, const struc
 
 	x->start = NULL;
 	if (status == 200 || status == 201) {
-		x->phase = PHASE_FOLLOW;
-		follow_begin(x);
-		feed_begin(x);
+		started(x);
 	} else if (status == 0) {
 		send_again(x, e);
 	} else if (status == 503) { /* it drains for a suspension, and admits again soon */
@@ -128,7 +93,7 @@ static void on_answer(void *arg, int status, const struct buf *body, const struc
 
 static int send_request(struct exec *x, struct err *e)
 {
-	char path[64];
+	char path[EXEC_PATH_MAX];
 	struct http_spec s = { .method = "PUT",
 			       .path = path,
 			       .body = x->request.p,
@@ -137,7 +102,7 @@ static int send_request(struct exec *x, struct err *e)
 			       .done = on_answer,
 			       .arg = x };
 
-	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s", x->id)); /* it fits */
+	exec_path(x, "", path);
 	return http_start(x->http, &s, &x->start, e);
 }
 
@@ -152,18 +117,22 @@ static void on_again(struct loop_timer *t)
 
 int start_begin(struct exec *x, struct err *e)
 {
-	unsigned char random[EXEC_ID_LEN / 2];
+	unsigned char random[16];
 	int r;
 
+	if (x->spec->attach) {
+		started(x);
+		return 0;
+	}
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return err_set(e, ERR_INTERNAL, errno, "getrandom");
 	str_hex(random, sizeof(random), x->id);
-	buf_init(&x->request, REQUEST_MAX);
+	memcpy(x->res->id, x->id, sizeof(x->id));
 	x->start_again = (struct loop_timer)LOOP_TIMER_INIT;
 	x->start_again.fn = on_again;
 	x->start_again.arg = x;
 	x->start_until = loop_now() + START_NS;
-	r = build(x);
+	r = request_build(x->spec, &x->request);
 	return r < 0 ? err_set(e, ERR_TOO_BIG, -r, "the command and its variables")
 		     : send_request(x, e);
 }

@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 
 #include "host/agent/exec_int.h"
+#include "lib/signame.h"
 #include "lib/str.h"
 
 /*
@@ -12,23 +13,38 @@
  *
  * The first SIGINT, SIGTERM or SIGHUP goes to the command, as the terminal or a supervisor would
  * have sent it there. If the command is still there after GRACE_NS, a second signal comes, or the
- * guest does not answer, the whole tree is killed. A signal that was ignored when we were started (nohup, a job in the
- * background) stays ignored.
+ * guest does not answer, the whole tree is killed. A signal that was ignored when we were started
+ * (nohup, a job in the background) stays ignored.
+ *
+ * With a terminal it is as with ssh: keys are the command's, and what ends us (SIGHUP, SIGTERM,
+ * SIGQUIT, a terminal that fails) hangs up the command's terminal too. It gets HUP and HANG_NS to
+ * end; what has not ended then wanted to live on (nohup, tmux) and is left running.
+ *
+ * A command that we have attached to was there before us: it gets the first signal, but nothing
+ * here kills or forgets it, and hanging up leaves it as it is.
  *
  * The timeout is the agent's to enforce, by the time that the machine ran; ours comes MARGIN_NS
  * later and only for an agent that does not.
  */
 
 #define GRACE_NS  (10LL * 1000000000)
+#define HANG_NS	  (2LL * 1000000000)
 #define MARGIN_NS (10LL * 1000000000)
 #define ASK_NS	  (3LL * 1000000000) /* for the guest to take a signal; it is stuck when it does not */
 #define LAST_NS	  (2LL * 1000000000) /* for the last request to be answered */
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP };
+static const int of_terminal[] = { SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
 
-static const char *signal_name(int sig)
+/* Nobody waits any longer: what began with us ends with us, unless it had its hang-up. */
+static void give_up(struct exec *x)
 {
-	return sig == SIGINT ? "INT" : sig == SIGTERM ? "TERM" : "HUP";
+	if (x->hung_up || x->spec->attach) {
+		x->res->end = EXEC_INTERRUPTED;
+		exec_over(x, x->ret);
+	} else {
+		stop_kill(x, EXEC_INTERRUPTED);
+	}
 }
 
 static void on_signal_sent(void *arg, int status, const struct buf *body, const struct err *e)
@@ -39,12 +55,12 @@ static void on_signal_sent(void *arg, int status, const struct buf *body, const 
 	(void)e;
 	x->signal_call = NULL;
 	if (status <= 0) /* the guest does not answer: there is nothing to wait for */
-		stop_kill(x, EXEC_INTERRUPTED);
+		give_up(x);
 }
 
-static void forward(struct exec *x, int sig)
+static void forward(struct exec *x, int sig, int64_t grace_ns)
 {
-	char path[64];
+	char path[EXEC_PATH_MAX];
 	struct http_spec s = { .method = "POST",
 			       .path = path,
 			       .body = x->signal_body,
@@ -53,19 +69,53 @@ static void forward(struct exec *x, int sig)
 			       .arg = x };
 	struct err e = ERR_INIT;
 
-	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s/signal", x->id)); /* they fit */
+	exec_path(x, "/signal", path);
 	ignore_result(str_format(x->signal_body, sizeof(x->signal_body),
-				 "{\"signal\":\"%s\",\"to\":\"group\"}", signal_name(sig)));
+				 "{\"signal\":\"%s\",\"to\":\"group\"}",
+				 signame(sig))); /* it fits */
 	s.body_len = strlen(x->signal_body);
-	loop_arm(&x->loop, &x->grace, GRACE_NS);
+	loop_arm(&x->loop, &x->grace, grace_ns);
+	http_cancel(x->signal_call);
 	if (http_start(x->http, &s, &x->signal_call, &e) < 0)
+		give_up(x);
+}
+
+void stop_hang_up(struct exec *x, int sig)
+{
+	if (x->hung_up || x->phase == PHASE_KILL || x->phase == PHASE_OVER)
+		return;
+	x->hung_up = true;
+	x->res->own_signal = sig;
+	feed_stop(x);
+	if (x->phase == PHASE_START)
 		stop_kill(x, EXEC_INTERRUPTED);
+	else if (x->phase == PHASE_EXITED || x->spec->attach)
+		give_up(x);
+	else
+		forward(x, SIGHUP, HANG_NS);
+}
+
+/* True when SIG is dealt with: those of a command with a terminal. */
+static bool terminal_signal(struct exec *x, int sig)
+{
+	if (!x->spec->tty)
+		return false;
+	if (sig == SIGWINCH)
+		term_resized(x);
+	else if (sig == SIGTSTP)
+		term_stop(x);
+	else if (sig == SIGCONT)
+		term_resumed(x);
+	else if (sig != SIGINT)
+		stop_hang_up(x, sig);
+	return sig != SIGINT;
 }
 
 static void on_signal(void *arg, const void *siginfo)
 {
 	const struct signalfd_siginfo *si = siginfo;
 	struct exec *x = arg;
+	int sig = (int)si->ssi_signo;
 	bool first = x->res->own_signal == 0;
 
 	if (x->phase == PHASE_KILL || x->phase == PHASE_OVER) {
@@ -73,11 +123,13 @@ static void on_signal(void *arg, const void *siginfo)
 			exec_over(x, x->ret);
 		return;
 	}
-	x->res->own_signal = (int)si->ssi_signo;
+	if (terminal_signal(x, sig))
+		return;
+	x->res->own_signal = sig;
 	if (first && x->phase == PHASE_FOLLOW)
-		forward(x, (int)si->ssi_signo);
+		forward(x, sig, GRACE_NS);
 	else
-		stop_kill(x, EXEC_INTERRUPTED);
+		give_up(x);
 }
 
 static void on_grace(struct loop_timer *t)
@@ -85,7 +137,7 @@ static void on_grace(struct loop_timer *t)
 	struct exec *x = t->arg;
 
 	if (x->phase == PHASE_FOLLOW || x->phase == PHASE_EXITED)
-		stop_kill(x, EXEC_INTERRUPTED);
+		give_up(x);
 }
 
 static void on_deadline(struct loop_timer *t)
@@ -122,7 +174,7 @@ static void on_deleted(void *arg, int status, const struct buf *body, const stru
 
 static void forget(struct exec *x)
 {
-	char path[64];
+	char path[EXEC_PATH_MAX];
 	struct http_spec s = {
 		.method = "DELETE", .path = path, .limit_ns = LAST_NS, .done = on_deleted, .arg = x
 	};
@@ -132,8 +184,8 @@ static void forget(struct exec *x)
 	loop_disarm(&x->grace);
 	loop_disarm(&x->deadline);
 	feed_stop(x);
-	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s", x->id)); /* it fits */
-	if (x->spec->leave || http_start(x->http, &s, &x->delete_call, &e) < 0)
+	exec_path(x, "", path);
+	if (x->spec->leave || x->spec->attach || http_start(x->http, &s, &x->delete_call, &e) < 0)
 		exec_over(x, x->ret);
 	else
 		loop_arm(&x->loop, &x->last, LAST_NS);
@@ -149,10 +201,26 @@ void stop_kill(struct exec *x, enum exec_end end)
 	forget(x);
 }
 
+void stop_detach(struct exec *x)
+{
+	x->res->end = EXEC_DETACHED;
+	start_done(x);
+	exec_over(x, 0);
+}
+
 void stop_tidy(struct exec *x)
 {
 	follow_stop(x);
 	forget(x);
+}
+
+/* A signal that was ignored when we were started stays so. */
+static void want(sigset_t *set, int sig)
+{
+	struct sigaction sa;
+
+	if (sigaction(sig, NULL, &sa) == 0 && sa.sa_handler != SIG_IGN)
+		(void)sigaddset(set, sig);
 }
 
 int stop_init(struct exec *x)
@@ -167,12 +235,10 @@ int stop_init(struct exec *x)
 	if (x->spec->timeout_ns)
 		loop_arm(&x->loop, &x->deadline, x->spec->timeout_ns + MARGIN_NS);
 	(void)sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_LEN(forwarded); i++) {
-		struct sigaction sa;
-
-		if (sigaction(forwarded[i], NULL, &sa) == 0 && sa.sa_handler != SIG_IGN)
-			(void)sigaddset(&set, forwarded[i]);
-	}
+	for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
+		want(&set, forwarded[i]);
+	for (size_t i = 0; i < ARRAY_LEN(of_terminal) && x->spec->tty; i++)
+		want(&set, of_terminal[i]);
 	return loop_signals(&x->loop, &set, on_signal, x);
 }
 

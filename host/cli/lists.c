@@ -7,14 +7,14 @@
 
 const struct cli_pair cli_exit_codes[] = {
 	{ "0", "success" },
-	{ "1", "a command other than run and exec failed" },
+	{ "1", "a command other than run, exec and shell failed" },
 	{ "2", "the command line is wrong" },
-	{ "124", "run, exec: the command ran out of its --timeout" },
-	{ "125", "run, exec: asb or the sandbox failed" },
-	{ "126", "run, exec: the command is there but cannot be executed" },
-	{ "127", "run, exec: there is no such command in the sandbox" },
-	{ "128+N", "run, exec: the command was ended by signal N" },
-	{ "other", "run, exec: the status of the command itself" },
+	{ "124", "run, exec, shell: the command ran out of its --timeout" },
+	{ "125", "run, exec, shell: asb or the sandbox failed" },
+	{ "126", "run, exec, shell: the command is there but cannot be executed" },
+	{ "127", "run, exec, shell: there is no such command in the sandbox" },
+	{ "128+N", "run, exec, shell: the command was ended by signal N" },
+	{ "other", "run, exec, shell: the status of the command itself" },
 	{ NULL, NULL },
 };
 

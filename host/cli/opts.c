@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/agent/keys.h"
 #include "host/backend.h"
 #include "host/state/state.h"
 #include "lib/buf.h"
@@ -123,6 +124,7 @@ static int check_signal(const char *what, const char *s, uint64_t *ret, struct e
 
 static int parse_value(const struct opt_spec *o, struct opt_value *v, const char *s, struct err *e)
 {
+	struct keys keys;
 	int r = 0;
 
 	v->text = s;
@@ -162,6 +164,10 @@ static int parse_value(const struct opt_spec *o, struct opt_value *v, const char
 	case TYPE_SIGNAL:
 		return check_signal("--signal", s, &v->number, e);
 	case TYPE_KEYS:
+		return keys_parse(&keys, s) == 0
+			       ? 0
+			       : usage(e, "--detach-keys", s,
+				       "must be keys such as ctrl-p,ctrl-q, or empty");
 	case TYPE_SINCE:
 	case TYPE_FLAG:
 	case TYPE_COUNT:
@@ -346,6 +352,8 @@ static int check_complete(const struct cli *c, struct err *e)
 		return 0;
 	for (const struct arg_spec *a = c->cmd->args; a->name; a++, n++) {
 		if (a->optional)
+			continue;
+		if (a->kind == ARG_COMMAND && c->val[OPT_ATTACH].set)
 			continue;
 		if (a->kind == ARG_COMMAND && c->argc == 0) {
 			(void)err_set(e, ERR_USAGE, 0,

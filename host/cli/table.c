@@ -68,17 +68,26 @@ static const enum opt_id plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_
 static const enum opt_id text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 static const enum opt_id ls_opts[] = { OPT_NAMES, OPT_JSON, OPT_HELP, OPT_COUNT };
 static const enum opt_id run_opts[] = {
-	OPT_CPUS,    OPT_MEMORY,	OPT_NET,     OPT_ENV,	  OPT_ENV_FILE,	   OPT_WORKDIR,
-	OPT_TIMEOUT, OPT_START_TIMEOUT, OPT_NAME,    OPT_BACKEND, OPT_INTERACTIVE, OPT_NO_STDIN,
-	OPT_JSON,    OPT_QUIET,		OPT_VERBOSE, OPT_HELP,	  OPT_COUNT
+	OPT_CPUS,	 OPT_MEMORY,   OPT_NET,	    OPT_ENV,	       OPT_ENV_FILE, OPT_WORKDIR,
+	OPT_USER,	 OPT_SECCOMP,  OPT_TIMEOUT, OPT_START_TIMEOUT, OPT_NAME,     OPT_BACKEND,
+	OPT_INTERACTIVE, OPT_NO_STDIN, OPT_TTY,	    OPT_NO_TTY,	       OPT_JSON,     OPT_QUIET,
+	OPT_VERBOSE,	 OPT_HELP,     OPT_COUNT
 };
 static const enum opt_id create_opts[] = { OPT_IMAGE, OPT_CPUS,	    OPT_MEMORY,	       OPT_NET,
 					   OPT_ENV,   OPT_ENV_FILE, OPT_START_TIMEOUT, OPT_BACKEND,
 					   OPT_JSON,  OPT_QUIET,    OPT_VERBOSE,       OPT_HELP,
 					   OPT_COUNT };
-static const enum opt_id exec_opts[] = { OPT_ENV,	  OPT_ENV_FILE, OPT_WORKDIR, OPT_TIMEOUT,
-					 OPT_INTERACTIVE, OPT_NO_STDIN, OPT_JSON,    OPT_QUIET,
-					 OPT_VERBOSE,	  OPT_HELP,	OPT_COUNT };
+static const enum opt_id exec_opts[] = {
+	OPT_ENV,       OPT_ENV_FILE, OPT_WORKDIR,     OPT_USER,	   OPT_INTERACTIVE,
+	OPT_NO_STDIN,  OPT_TTY,	     OPT_NO_TTY,      OPT_TIMEOUT, OPT_DETACH,
+	OPT_ATTACH,    OPT_OFFSET,   OPT_DETACH_KEYS, OPT_SECCOMP, OPT_EXEC_MEMORY,
+	OPT_EXEC_CPUS, OPT_PIDS,     OPT_JSON,	      OPT_QUIET,   OPT_VERBOSE,
+	OPT_HELP,      OPT_COUNT
+};
+static const enum opt_id shell_opts[] = { OPT_ENV,     OPT_ENV_FILE, OPT_WORKDIR, OPT_USER,
+					  OPT_TTY,     OPT_NO_TTY,   OPT_TIMEOUT, OPT_DETACH_KEYS,
+					  OPT_SECCOMP, OPT_QUIET,    OPT_VERBOSE, OPT_HELP,
+					  OPT_COUNT };
 static const enum opt_id start_opts[] = { OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
 					  OPT_VERBOSE,	     OPT_HELP, OPT_COUNT };
 static const enum opt_id restart_opts[] = { OPT_GRACE,	 OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
@@ -105,9 +114,9 @@ const struct command cli_commands[] = {
 		  "removes the sandbox and exits with the command's status.\n\n"
 		  "Everything behind -- is the command. Without --, the first word is the image and the "
 		  "second begins the command; nothing from there on is an option of asb.\n\n"
-		  "Standard input is passed on unless it is a terminal (see -i). The end of the command "
-		  "ends asb, whatever stdin does. The first interrupt (Ctrl-C) is passed on to the "
-		  "command, the second kills it.",
+		  "On a terminal the command has a terminal too, as with asb exec; in a pipeline standard "
+		  "input is passed on, and its end too. The end of the command ends asb, whatever stdin "
+		  "does. The first interrupt (Ctrl-C) is passed on to the command, the second kills it.",
 	  .examples = EXAMPLES("asb run -- python3 -c 'print(\"Hello from a microVM!\")'",
 			       "asb run base uname -a",
 			       "asb run --timeout 10 -m 1g -- sh -c 'make test'",
@@ -131,13 +140,38 @@ const struct command cli_commands[] = {
 	  .about =
 		  "Runs COMMAND, prints its output as it comes, byte for byte, and exits with its status. "
 		  "Options of asb end at -- or at the first word of the command.\n\n"
+		  "When stdin and stdout are a terminal, the command has a terminal as well: keys go to "
+		  "it as they are typed (Ctrl-C too), it follows the size of the window, and stderr comes "
+		  "with stdout. -T turns that off. Otherwise stdin is passed on, unless it is a terminal "
+		  "(see -i); in a loop of a script that reads its own input, use --no-stdin. -t gives a "
+		  "terminal in any case.\n\n"
 		  "A connection that is cut is resumed where it was. A status is never invented: when "
 		  "the sandbox ends under the command, the exit status is 125.\n\n"
-		  "Standard input is passed on unless it is a terminal (see -i); in a loop of a script "
-		  "that reads its own input, use --no-stdin.",
+		  "The detach keys leave a command with a terminal running and end asb with 0; -d does so "
+		  "from the start and prints the command's id. --attach ID goes on with it: prints the "
+		  "output that is still held (about the last MiB), then what comes, and exits with the "
+		  "command's status; of one that has ended too. It passes stdin on with -i, or on a "
+		  "terminal to a command with a terminal.\n\n"
+		  "Without a terminal the first interrupt is passed on to the command; the second, or 10 "
+		  "seconds, kill it. With one, what ends asb (a closed window, SIGTERM) hangs up the "
+		  "command's terminal as ssh does: it gets HUP, and what ignores that lives on. After "
+		  "kill -9 of asb the command runs on, and asb execs shows it. Nothing of this ends a "
+		  "command that was attached to.",
 	  .examples =
 		  EXAMPLES("asb exec app ls -l /", "asb exec app -w /tmp -- sh -c 'echo hi > f'",
-			   "tar c src | asb exec app tar x -C /tmp") },
+			   "tar c src | asb exec app tar x -C /tmp",
+			   "asb exec app -d -- sh -c 'make > log'", "asb exec app --attach 3f2a") },
+	{ .name = "shell",
+	  .args = one_sandbox,
+	  .opts = shell_opts,
+	  .run = cmd_shell,
+	  .failure = 125,
+	  .summary = "open a shell in a sandbox",
+	  .about =
+		  "The user's shell as /etc/passwd of the sandbox has it, else bash, else sh; not as a login "
+		  "shell. It is asb exec of that shell: a terminal when asb is on one, and the same keys, "
+		  "exit status and rules. In a pipeline the shell reads its commands from stdin.",
+	  .examples = EXAMPLES("asb shell app", "asb shell app -u nobody -w /tmp") },
 	{ .name = "execs",
 	  .args = one_sandbox,
 	  .opts = execs_opts,

@@ -8,6 +8,7 @@ struct cli;
 int cmd_run(const struct cli *c);
 int cmd_create(const struct cli *c);
 int cmd_exec(const struct cli *c);
+int cmd_shell(const struct cli *c);
 int cmd_execs(const struct cli *c);
 int cmd_kill(const struct cli *c);
 int cmd_ls(const struct cli *c);

@@ -51,10 +51,10 @@ struct cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbo
 /* "RUNNING", "MISSING", … */
 const char *cmd_state(const struct state_record *r, const struct sandbox_info *i);
 
-/* Runs the guest's command of C with ENV (of core_env) in ID; what is printed when all is over is
- * told by cmd_report. LEAVE: the sandbox ends with the command. */
-int cmd_exec_in(const struct cli *c, const struct backend *b, const char *id, char *const *env,
-		bool leave, struct exec_result *ret, struct err *e) MUST_CHECK;
+/* Runs the guest's command of C (or joins that of --attach) with ENV (of core_env) in N; what is
+ * printed when all is over is told by cmd_report. LEAVE: the sandbox ends with the command. */
+int cmd_exec_in(const struct cli *c, const struct core_named *n, char *const *env, bool leave,
+		struct exec_result *ret, struct err *e) MUST_CHECK;
 /*
  * Prints what is left to tell of a command: the error, or the JSON document. R is what cmd_exec_in
  * returned. Returns the exit status, or does not return when asb is to end by a signal.

@@ -4,34 +4,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/agent/stdio.h"
 #include "host/cli/out.h"
 #include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
+#include "host/cmd/execid.h"
 #include "lib/b64.h"
+#include "lib/fd.h"
 #include "lib/jsn.h"
 #include "lib/str.h"
 
-/* What run and exec have in common: the command's parts from the command line, and what is told of
- * its end. */
-
-int cmd_exec_in(const struct cli *c, const struct backend *b, const char *id, char *const *env,
-		bool leave, struct exec_result *ret, struct err *e)
-{
-	struct exec_spec s = { .backend = b,
-			       .id = id,
-			       .argv = c->argv,
-			       .argc = c->argc,
-			       .env = env,
-			       .cwd = c->val[OPT_WORKDIR].text,
-			       .timeout_ns = c->val[OPT_TIMEOUT].ns,
-			       .capture = out_json_wanted(),
-			       .leave = leave };
-
-	s.use_stdin = !c->val[OPT_NO_STDIN].set && source_useful(STDIN_FILENO) &&
-		      (c->val[OPT_INTERACTIVE].set || !isatty(STDIN_FILENO));
-	return exec_run(&s, ret, e);
-}
+/* What is told of a command's end, by run, exec and shell. */
 
 static int status_of(const struct cli *c, int r, const struct exec_result *res, const struct err *e)
 {
@@ -46,6 +28,8 @@ static int status_of(const struct cli *c, int r, const struct exec_result *res, 
 		return EXIT_NOT_EXECUTABLE;
 	case EXEC_INTERRUPTED:
 		return 128 + res->own_signal;
+	case EXEC_DETACHED:
+		return 0;
 	case EXEC_ENDED:
 	case EXEC_READER_GONE:
 		break;
@@ -114,6 +98,8 @@ static const char *hint_of(const struct cli *c, const char *name, const char *id
 {
 	if (r == 0 || (id && e->code == ERR_IO))
 		return NULL;
+	if (c->val[OPT_ATTACH].set && (r == -ENOENT || r == -EINVAL))
+		return execid_hint(e, r, name);
 	if (c->cmd->run != cmd_run)
 		return cmd_hint(e, name);
 	if (!id)
@@ -124,12 +110,32 @@ static const char *hint_of(const struct cli *c, const char *name, const char *id
 /* Fills E for ends that only asb can explain. */
 static void explain(const struct cli *c, int r, const struct exec_result *res, struct err *e)
 {
-	if (r == 0 && res->end == EXEC_TIMED_OUT)
+	if (r == 0 && res->end == EXEC_TIMED_OUT && !c->val[OPT_TIMEOUT].text)
+		(void)err_set(e, ERR_TIMEOUT, 0, "the command was killed after its timeout");
+	else if (r == 0 && res->end == EXEC_TIMED_OUT)
 		(void)err_set(e, ERR_TIMEOUT, 0, "'%.100s' was killed after its timeout of %s s",
-			      c->argv[0],
-			      c->val[OPT_TIMEOUT].text ? c->val[OPT_TIMEOUT].text : "?");
+			      c->argv[0], c->val[OPT_TIMEOUT].text);
 	if (r == 0 && res->end == EXEC_NO_COMMAND && !strstr(e->msg, c->argv[0]))
 		(void)err_wrap(e, "%.100s", c->argv[0]);
+}
+
+/* A command that runs on: its id is the result when that was asked for, else how to come back. */
+static int report_detached(const struct cli *c, const char *name, const struct exec_result *res)
+{
+	cJSON *j;
+
+	if (!c->val[OPT_DETACH].set) {
+		out_note("detached; to come back: asb exec %s --attach %.12s", name, res->id);
+		return 0;
+	}
+	if (!out_json_wanted())
+		return out_line("%s", res->id) < 0 ? c->cmd->failure : 0;
+	j = cJSON_CreateObject();
+	if (j && (!jsn_add_str(j, "id", res->id) || !jsn_add_str(j, "name", name))) {
+		cJSON_Delete(j);
+		j = NULL;
+	}
+	return out_doc(j) < 0 ? c->cmd->failure : 0;
 }
 
 int cmd_report(const struct cli *c, const char *name, const char *id, int r,
@@ -139,6 +145,14 @@ int cmd_report(const struct cli *c, const char *name, const char *id, int r,
 	struct err why = *e;
 	const char *hint;
 
+	if (res->mid_line && isatty(STDERR_FILENO) &&
+	    (r < 0 || res->end != EXEC_ENDED || res->lost || res->oom))
+		ignore_result(fd_write_all(STDERR_FILENO, "\r\n", 2)); /* decoration */
+	if (res->skipped)
+		out_note("the first %llu bytes of its output are not held any more",
+			 (unsigned long long)res->skipped);
+	if (r == 0 && res->end == EXEC_DETACHED)
+		return report_detached(c, name, res);
 	if (res->lost)
 		out_warn("%llu bytes of output were lost: the reader was too slow",
 			 (unsigned long long)res->lost);

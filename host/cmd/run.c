@@ -13,9 +13,11 @@
 
 static int run_in(const struct cli *c, struct core_made *m, char *const *env)
 {
-	struct exec_result res;
+	struct core_named n = { .record = { .name = m->name, .microvm_id = m->id },
+				.backend = m->backend };
+	struct exec_result res = { .end = EXEC_ENDED };
 	struct err e = ERR_INIT, gone = ERR_INIT;
-	int r = cmd_exec_in(c, m->backend, m->id, env, true, &res, &e), status;
+	int r = cmd_exec_in(c, &n, env, true, &res, &e), status;
 
 	if (core_drop(m, &gone) < 0)
 		out_warn("%s", gone.msg);

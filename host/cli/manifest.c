@@ -21,7 +21,8 @@ static const char *const type_names[] = {
 	[TYPE_MIB] = "size",	  [TYPE_SECONDS] = "seconds", [TYPE_NAME] = "name",
 	[TYPE_CHOICE] = "choice", [TYPE_ENV] = "variable",    [TYPE_PATH] = "guest_path",
 	[TYPE_FILE] = "file",	  [TYPE_CPUS] = "number",     [TYPE_EXEC] = "exec",
-	[TYPE_SIGNAL] = "signal", [TYPE_KEYS] = "keys",	      [TYPE_SINCE] = "time",
+	[TYPE_SIGNAL] = "signal", [TYPE_KEYS] = "keys",	      [TYPE_ADDRESS] = "address",
+	[TYPE_SINCE] = "time",
 };
 
 static bool add_strings(cJSON *o, const char *name, const char *const *list)

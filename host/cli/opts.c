@@ -7,6 +7,7 @@
 
 #include "host/agent/keys.h"
 #include "host/backend.h"
+#include "host/cli/ports.h"
 #include "host/state/state.h"
 #include "lib/buf.h"
 #include "lib/signame.h"
@@ -168,6 +169,10 @@ static int parse_value(const struct opt_spec *o, struct opt_value *v, const char
 			       ? 0
 			       : usage(e, "--detach-keys", s,
 				       "must be keys such as ctrl-p,ctrl-q, or empty");
+	case TYPE_ADDRESS:
+		return ports_check_address(s) == 0
+			       ? 0
+			       : usage(e, "--address", s, "must be a numeric IP address");
 	case TYPE_SINCE:
 	case TYPE_FLAG:
 	case TYPE_COUNT:
@@ -310,6 +315,7 @@ static const struct arg_spec *next_arg(const struct cli *c)
 static int add_plain(struct cli *c, char *word, struct err *e)
 {
 	const struct arg_spec *a = next_arg(c);
+	struct port_spec port;
 	uint64_t ignored;
 
 	if (!a || c->names_len >= CLI_NAMES_MAX)
@@ -320,6 +326,9 @@ static int add_plain(struct cli *c, char *word, struct err *e)
 		return usage(e, a->name, word, "is not one of those that there are");
 	if (a->kind == ARG_EXEC && check_exec_id(a->name, word, e) < 0)
 		return -EINVAL;
+	if (a->kind == ARG_PORT && ports_parse(word, &port) < 0)
+		return usage(e, "port", word,
+			     "must be [[ADDRESS:]LOCAL:]REMOTE, ports from 1 to 65535");
 	if (a->kind == ARG_SIGNAL && check_signal(a->name, word, &ignored, e) < 0)
 		return -EINVAL;
 	if (a->kind == ARG_IMAGE && (!*word || strlen(word) > SANDBOX_IMAGE_MAX))

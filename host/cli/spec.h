@@ -68,14 +68,15 @@ enum opt_type {
 	TYPE_SECONDS, /* "2", "0.5"; at most max */
 	TYPE_NAME,    /* a sandbox's name */
 	TYPE_CHOICE,
-	TYPE_ENV,    /* K=V or K */
-	TYPE_PATH,   /* absolute path in the guest */
-	TYPE_FILE,   /* path on this machine */
-	TYPE_CPUS,   /* "2", "0.5": a number of CPUs; at most max */
-	TYPE_EXEC,   /* id of a command that runs in a sandbox, or its begin */
-	TYPE_SIGNAL, /* name or number of a signal */
-	TYPE_KEYS,   /* detach keys: docker's syntax, see keys.h */
-	TYPE_SINCE,  /* a moment: see since.h */
+	TYPE_ENV,     /* K=V or K */
+	TYPE_PATH,    /* absolute path in the guest */
+	TYPE_FILE,    /* path on this machine */
+	TYPE_CPUS,    /* "2", "0.5": a number of CPUs; at most max */
+	TYPE_EXEC,    /* id of a command that runs in a sandbox, or its begin */
+	TYPE_SIGNAL,  /* name or number of a signal */
+	TYPE_KEYS,    /* detach keys: docker's syntax, see keys.h */
+	TYPE_ADDRESS, /* numeric IP address */
+	TYPE_SINCE,   /* a moment: see since.h */
 	TYPE_COUNT
 };
 

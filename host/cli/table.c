@@ -52,6 +52,15 @@ static const struct arg_spec kill_args[] = {
 	  .help = "the signal, by name or number; else that of --signal" },
 	{ NULL },
 };
+static const struct arg_spec forward_args[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ .name = "PORT",
+	  .kind = ARG_PORT,
+	  .optional = true,
+	  .many = true,
+	  .help = "[[ADDRESS:]LOCAL:]REMOTE; LOCAL 0 or empty: a free port is picked" },
+	{ NULL },
+};
 static const struct arg_spec topic_args[] = {
 	{ .name = "COMMAND", .kind = ARG_TOPIC, .optional = true, .help = "the command" },
 	{ NULL },
@@ -98,6 +107,9 @@ static const enum opt_id execs_opts[] = { OPT_IDS,     OPT_NO_TRUNC, OPT_JSON,
 					  OPT_VERBOSE, OPT_HELP,     OPT_COUNT };
 static const enum opt_id kill_opts[] = { OPT_SIGNAL,  OPT_TO,	OPT_JSON, OPT_QUIET,
 					 OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+static const enum opt_id forward_opts[] = { OPT_ADDRESS,       OPT_REMOTE_PORT, OPT_LOCAL_PORT,
+					    OPT_POLL_INTERVAL, OPT_JSON,	OPT_QUIET,
+					    OPT_VERBOSE,       OPT_HELP,	OPT_COUNT };
 static const enum opt_id manifest_opts[] = { OPT_MAN, OPT_JSON, OPT_HELP, OPT_COUNT };
 
 #define EXAMPLES(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -192,6 +204,21 @@ const struct command cli_commands[] = {
 	  .about = "Without a signal it is KILL, which ends the command and everything that it has "
 		   "started, double forks and new sessions too. Prints the whole id.",
 	  .examples = EXAMPLES("asb kill app 3f2a", "asb kill app 3f2a TERM --to leader") },
+	{ .name = "forward",
+	  .args = forward_args,
+	  .opts = forward_opts,
+	  .run = cmd_forward,
+	  .failure = 1,
+	  .summary = "let TCP ports of this machine lead into a sandbox",
+	  .about =
+		  "Listens on loopback, prints a line for each port (with --json an object for each), and "
+		  "passes connections on to what listens in the sandbox, until Ctrl-C. No network is "
+		  "needed in the sandbox. The end of each direction is passed on by itself. A connection "
+		  "that the sandbox refuses is reset here, and the first of them is told.\n\n"
+		  "When the sandbox is no longer running it says so and exits with 0. The port of the "
+		  "lifecycle hooks (9000, or $AGENT_SANDBOX_HOOK_PORT) is refused.",
+	  .examples = EXAMPLES("asb forward app 8080", "asb forward app 8080:80 0:5432",
+			       "asb forward app -r 80 -l 8080") },
 	{ .name = "ls",
 	  .args = no_args,
 	  .opts = ls_opts,

@@ -10,6 +10,7 @@ int cmd_create(const struct cli *c);
 int cmd_exec(const struct cli *c);
 int cmd_shell(const struct cli *c);
 int cmd_execs(const struct cli *c);
+int cmd_forward(const struct cli *c);
 int cmd_kill(const struct cli *c);
 int cmd_ls(const struct cli *c);
 int cmd_ps(const struct cli *c);

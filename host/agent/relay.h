@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASB_AGENT_RELAY_H
+#define ASB_AGENT_RELAY_H
+
+#include "lib/compiler.h"
+
+/*
+ * Joins two connected stream sockets until both directions have ended: bytes go both ways, the end
+ * of one direction is passed on as such (shutdown(2)) while the other goes on, and a slow reader
+ * holds up only its writer. A peer that has broken is dropped, what it sent before still arrives.
+ * A is the one that others on
+ * this machine have connected to. Blocks; the sockets are made non-blocking and stay the caller's. 0, or negative errno when a side
+ * broke.
+ */
+int relay(int a, int b) MUST_CHECK;
+
+#endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app.h"
 #include "exec.h"
+#include "lib/b64.h"
 #include "lib/proto.h"
 #include "lib/str.h"
 
@@ -16,21 +16,26 @@
  * room: a gap when the log has moved on, bytes, then at the end of a finished command the exit
  * event and the end of the answer. A stream whose exec is forgotten under it is cut, without an
  * exit event.
+ *
+ * As server-sent events (WHATWG HTML, section 9.2) bytes are events too, in base64, whose id is the offset
+ * behind them: what a browser sends as Last-Event-ID when it comes back is where it goes on.
  */
 
 #define EVENT_MAX 256
+#define SSE_RAW	  3072 /* bytes in one event, a multiple of 3 */
+#define SSE_MAX	  (EVENT_MAX + SSE_RAW / 3 * 4)
 
 struct stream {
 	struct exec_follower f;
 	struct exec *e; /* without follow: borrowed for the length of one pull at most; see pull */
 	struct httpd_req *r;
 	char id[LIMIT_ID + 1];
-	bool follow, ended;
+	bool follow, sse, ended;
 	bool alive_due;
 	struct loop_timer alive;
 	struct loop *loop;
-	char event[PROTO_FRAME_HEADER + EVENT_MAX];
 	size_t event_len, event_at;
+	char event[]; /* PROTO_FRAME_HEADER + EVENT_MAX, or SSE_MAX */
 };
 
 static void put_header(char *p, unsigned stream, size_t n)
@@ -43,37 +48,64 @@ static void put_header(char *p, unsigned stream, size_t n)
 	p[7] = (char)n;
 }
 
-static void make_event(struct stream *s, const char *fmt, ...) PRINTF(2, 3);
-
-static void make_event(struct stream *s, const char *fmt, ...)
+/* {"event":"<NAME>"<REST>} as a frame, or as an event of that name. */
+static void make_event(struct stream *s, const char *name, const char *rest)
 {
-	va_list ap;
-	int n;
+	char json[EVENT_MAX];
+	int n = snprintf(json, sizeof(json), "{\"event\":\"%s\"%s}", name, rest);
 
-	va_start(ap, fmt);
-	n = vsnprintf(s->event + PROTO_FRAME_HEADER, EVENT_MAX, fmt, ap);
-	va_end(ap);
 	if (n < 0 || n >= EVENT_MAX)
 		n = 0; /* cannot be: the longest event has 180 bytes */
-	put_header(s->event, PROTO_STREAM_EVENT, (size_t)n);
-	s->event_len = PROTO_FRAME_HEADER + (size_t)n;
 	s->event_at = 0;
+	if (s->sse) {
+		n = snprintf(s->event, SSE_MAX, "id: %llu\nevent: %s\ndata: %.*s\n\n",
+			     (unsigned long long)s->f.offset, name, n, json);
+		s->event_len = (size_t)n;
+		return;
+	}
+	put_header(s->event, PROTO_STREAM_EVENT, (size_t)n);
+	memcpy(s->event + PROTO_FRAME_HEADER, json, (size_t)n);
+	s->event_len = PROTO_FRAME_HEADER + (size_t)n;
+}
+
+static void alive_event(struct stream *s)
+{
+	static const char comment[] = ": alive\n\n";
+
+	if (!s->sse) {
+		make_event(s, "alive", "");
+		return;
+	}
+	memcpy(s->event, comment, sizeof(comment));
+	s->event_len = sizeof(comment) - 1;
+	s->event_at = 0;
+}
+
+static void gap_event(struct stream *s, uint64_t to)
+{
+	char rest[64];
+
+	(void)snprintf(rest, sizeof(rest), ",\"from\":%llu,\"to\":%llu",
+		       (unsigned long long)s->f.offset, (unsigned long long)to);
+	s->f.offset = to;
+	make_event(s, "gap", rest);
 }
 
 static void exit_event(struct stream *s, const struct exec *e)
 {
-	char code[16], sig[16];
+	char code[16], sig[16], rest[EVENT_MAX];
 
 	(void)snprintf(code, sizeof(code), e->signal ? "null" : "%d", e->exit_code);
 	(void)snprintf(sig, sizeof(sig), e->signal ? "%d" : "null", e->signal);
-	make_event(s,
-		   "{\"event\":\"exit\",\"exit_code\":%s,\"signal\":%s,\"timed_out\":%s,"
-		   "\"oom\":%s,\"truncated\":%s,"
-		   "\"duration_ms\":%lld,\"offset\":%llu}",
-		   code, sig, e->timed_out ? "true" : "false", e->oom ? "true" : "false",
-		   e->truncated ? "true" : "false",
-		   (long long)((e->end_ns - e->start_ns) / 1000000),
-		   (unsigned long long)e->log.end);
+	(void)snprintf(rest, sizeof(rest),
+		       ",\"exit_code\":%s,\"signal\":%s,\"timed_out\":%s,"
+		       "\"oom\":%s,\"truncated\":%s,"
+		       "\"duration_ms\":%lld,\"offset\":%llu",
+		       code, sig, e->timed_out ? "true" : "false", e->oom ? "true" : "false",
+		       e->truncated ? "true" : "false",
+		       (long long)((e->end_ns - e->start_ns) / 1000000),
+		       (unsigned long long)e->log.end);
+	make_event(s, "exit", rest);
 	s->ended = true;
 }
 
@@ -85,10 +117,42 @@ static bool next_event(struct stream *s, const struct exec *e)
 	if (e->state == EXEC_EXITED)
 		exit_event(s, e);
 	else if (s->alive_due)
-		make_event(s, "{\"event\":\"alive\"}");
+		alive_event(s);
 	else
 		return false;
 	s->alive_due = false;
+	return true;
+}
+
+static void took(struct stream *s, size_t n)
+{
+	if (s->f.e)
+		exec_fetched(&s->f, n);
+	else
+		s->f.offset += n;
+}
+
+/* Bytes of the log as an event that is still to be sent. False when there is nothing. */
+static bool make_bytes(struct stream *s, const struct exec *e)
+{
+	unsigned stream;
+	const char *from;
+	size_t n = outlog_peek(&e->log, s->f.offset, &stream, &from);
+	int k;
+
+	if (n == 0)
+		return false;
+	if (n > SSE_RAW)
+		n = SSE_RAW;
+	k = snprintf(s->event, SSE_MAX,
+		     "id: %llu\nevent: %s\ndata: ", (unsigned long long)(s->f.offset + n),
+		     stream == PROTO_STREAM_STDOUT ? "stdout" : "stderr");
+	b64_encode(from, n, s->event + k);
+	k += (int)B64_LEN(n);
+	memcpy(s->event + k, "\n\n", 2);
+	s->event_len = (size_t)k + 2;
+	s->event_at = 0;
+	took(s, n);
 	return true;
 }
 
@@ -105,10 +169,7 @@ static size_t put_bytes(struct stream *s, const struct exec *e, char *p, size_t 
 		n = max - PROTO_FRAME_HEADER;
 	put_header(p, stream, n);
 	memcpy(p + PROTO_FRAME_HEADER, from, n);
-	if (s->f.e)
-		exec_fetched(&s->f, n);
-	else
-		s->f.offset += n;
+	took(s, n);
 	return PROTO_FRAME_HEADER + n;
 }
 
@@ -131,10 +192,12 @@ static size_t fill(struct stream *s, const struct exec *e, char *p, size_t max)
 		size_t k = put_event(s, p + w, max - w);
 
 		if (k == 0 && s->f.offset < e->log.start) {
-			make_event(s, "{\"event\":\"gap\",\"from\":%llu,\"to\":%llu}",
-				   (unsigned long long)s->f.offset,
-				   (unsigned long long)e->log.start);
-			s->f.offset = e->log.start;
+			gap_event(s, e->log.start);
+			continue;
+		}
+		if (k == 0 && s->sse) {
+			if (!make_bytes(s, e) && !next_event(s, e))
+				break;
 			continue;
 		}
 		if (k == 0)
@@ -198,11 +261,27 @@ static void on_end(void *arg)
 	free(s);
 }
 
+/* Server-sent events are wanted. */
+static bool wants_sse(struct httpd_req *r)
+{
+	const char *format = httpd_query(r, "format"), *accept = httpd_header(r, "Accept");
+
+	if (format)
+		return !strcmp(format, "sse");
+	return accept && strcasestr(accept, "text/event-stream");
+}
+
 static int read_query(struct httpd_req *r, uint64_t *ret_offset, bool *ret_follow)
 {
 	const char *offset = httpd_query(r, "offset"), *follow = httpd_query(r, "follow");
+	const char *last = httpd_header(r, "Last-Event-ID"), *format = httpd_query(r, "format");
 
 	*ret_offset = 0;
+	if (format && strcmp(format, "sse") != 0 && strcmp(format, "frames") != 0)
+		return -EINVAL;
+	if (last &&
+	    wants_sse(r)) /* the address of a stream that is taken up again stays the same */
+		offset = last;
 	if (offset && str_to_u64(offset, 0, UINT64_MAX, ret_offset) < 0)
 		return -EINVAL;
 	if (follow && strcmp(follow, "0") != 0 && strcmp(follow, "1") != 0)
@@ -214,7 +293,8 @@ static int read_query(struct httpd_req *r, uint64_t *ret_offset, bool *ret_follo
 static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool follow)
 {
 	struct app *a = httpd_server_arg(r);
-	struct stream *s = calloc(1, sizeof(*s));
+	bool sse = wants_sse(r);
+	struct stream *s = calloc(1, sizeof(*s) + (sse ? SSE_MAX : PROTO_FRAME_HEADER + EVENT_MAX));
 
 	if (!s) {
 		httpd_reply_error(r, 503, "out of memory");
@@ -223,6 +303,7 @@ static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool fol
 	s->r = r;
 	s->loop = &a->loop;
 	s->follow = follow;
+	s->sse = sse;
 	s->f.offset = offset;
 	s->f.wake = on_wake;
 	s->alive.fn = on_alive;
@@ -233,7 +314,11 @@ static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool fol
 	httpd_on_end(r, on_end, s);
 	httpd_on_hup(r, on_hup, s);
 	httpd_set_timeout(r, LIMIT_FOLLOW_S);
-	httpd_reply_stream(r, 200, "application/vnd.docker.multiplexed-stream", -1, pull, s);
+	if (sse)
+		ignore_result(httpd_add_header(r, "Cache-Control", "no-cache"));
+	httpd_reply_stream(r, 200,
+			   sse ? "text/event-stream" : "application/vnd.docker.multiplexed-stream",
+			   -1, pull, s);
 }
 
 void route_exec_output(struct httpd_req *r)
@@ -245,7 +330,8 @@ void route_exec_output(struct httpd_req *r)
 	if (!e)
 		httpd_reply_error(r, 404, "no such exec: %s", httpd_segment(r, 0));
 	else if (read_query(r, &offset, &follow) < 0)
-		httpd_reply_error(r, 400, "offset must be a number, and follow 0 or 1");
+		httpd_reply_error(r, 400,
+				  "offset must be a number, follow 0 or 1, format sse or frames");
 	else if (offset > e->log.end)
 		httpd_reply_error(r, 416, "offset %llu is behind the end, which is %llu",
 				  (unsigned long long)offset, (unsigned long long)e->log.end);

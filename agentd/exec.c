@@ -17,6 +17,7 @@
 #include "child.h"
 #include "lib/fd.h"
 #include "lib/proto.h"
+#include "runclock.h"
 
 /*
  * States of a slot:
@@ -54,13 +55,21 @@ static bool ended(const struct exec *e)
 	return e->state == EXEC_EXITED;
 }
 
+static void stop_clock(struct exec *e)
+{
+	loop_disarm(&e->timeout);
+	if (e->timed)
+		runclock_release();
+	e->timed = false;
+}
+
 /* Releases what E owns. Its tree lives on. */
 static void free_slot(struct exec *e)
 {
+	stop_clock(e);
 	exec_out_close(e);
 	exec_in_close(e);
 	tree_done(&e->tree);
-	loop_disarm(&e->timeout);
 	fd_close(&e->child.pidfd);
 	fd_close(&e->tty);
 	outlog_done(&e->log);
@@ -98,6 +107,12 @@ static void on_timeout(struct loop_timer *t)
 	if (e->state != EXEC_RUNNING)
 		return;
 	if (!e->timed_out) {
+		int64_t left = e->deadline - runclock_now();
+
+		if (left > 0) {
+			loop_arm(loop, &e->timeout, left); /* the guest has stood still */
+			return;
+		}
 		e->timed_out = true;
 		stats.timed_out++;
 		exec_kill(e);
@@ -239,8 +254,12 @@ int exec_start(const struct spec *s, const char *id, struct exec **ret, enum pro
 	e->state = EXEC_RUNNING;
 	tree_started(&e->tree, e->child.pid);
 	exec_in_start(e);
-	if (s->timed)
+	if (s->timed) {
+		e->timed = true;
+		runclock_hold(loop);
+		e->deadline = runclock_now() + s->timeout_ns;
 		loop_arm(loop, &e->timeout, s->timeout_ns);
+	}
 	*ret = e;
 	return 0;
 }
@@ -320,7 +339,7 @@ bool exec_leader_ended(pid_t pid)
 	else
 		e->signal = si.si_status;
 	fd_close(&e->child.pidfd);
-	loop_disarm(&e->timeout);
+	stop_clock(e);
 	exec_in_close(e);
 	if (e->state == EXEC_DYING) {
 		if (!e->tree.again.loop)

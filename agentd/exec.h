@@ -80,6 +80,8 @@ struct exec {
 	struct tree tree;
 	bool leader_ended;
 	int exit_code, signal; /* signal 0: ended by itself */
+	bool timed;	       /* it has a time limit, and holds the running clock */
+	int64_t deadline;      /* runclock_now() at which that is over */
 	bool timed_out, oom, truncated;
 	int64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
 	int64_t started_at_ms;	  /* wall clock */

@@ -74,6 +74,11 @@
 #define LIMIT_WORKER_CPU_S    3600
 #define LIMIT_WORKER_FILES    640
 
+/* How often the running time is looked at while commands have a time limit, and how late a look can be
+ * before the guest is taken to have stood still. */
+#define LIMIT_PULSE_NS	    LIMIT_SECOND_NS
+#define LIMIT_PULSE_LATE_NS (2 * LIMIT_SECOND_NS)
+
 /* Longest silence of an output stream. */
 #define LIMIT_ALIVE_NS	    (15 * LIMIT_SECOND_NS)
 /* A compatible command is answered that long after its kill at the latest. */

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -239,8 +238,7 @@ int app_start(struct app *a, struct err *e)
 	a->stop_timer.arg = a;
 	child_remember();
 	child_protect_self();
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0,
-		    0); /* no ptrace and no /proc/PID/mem: our memory holds the token */
+	child_protect_memory();
 	r = envbase_build(&a->env, environ, a->passwd_path, NULL);
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "environment");

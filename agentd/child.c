@@ -50,6 +50,13 @@ void child_protect_self(void)
 		oom_changed = true;
 }
 
+/* prctl(2): no ptrace and no /proc/PID/mem, which would show the token. The kernel sets it anew when a process changes
+ * its user, for the memory and not for the process. */
+void child_protect_memory(void)
+{
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
 /* Where one of these is refused, the command runs all the same: they are comfort, not confinement. */
 static void give_back(void)
 {

@@ -24,6 +24,9 @@ struct child {
 	const struct passwd_user *user;	  /* NULL: agentd's */
 };
 
+/* In agentd, after each start: a child that shares its memory has changed who may read that. */
+void child_protect_memory(void);
+
 /* proc_spec.child_fn. CHILD: struct child. */
 int child_setup(void *child, enum proc_step *step) MUST_CHECK;
 

@@ -224,6 +224,7 @@ static int spawn(struct exec *e, const struct spec *s, enum proc_step *ret_step,
 		ignore_result(err_set(err, ERR_FULL, -r, "cannot start %s", s->argv[0]));
 	else
 		r = proc_spawn(&p, &e->child, ret_step, err);
+	child_protect_memory();
 	for (int i = 0; i < 3; i++)
 		fd_close(&p.fd[i]);
 	return r;

@@ -21,6 +21,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
+#include "clone3.h"
 #include "fd.h"
 
 #ifndef CLONE_INTO_CGROUP
@@ -34,8 +35,7 @@ extern char **environ;
 /*
  * Copying the page tables of the parent and then faulting on each page is most of what a fork costs. So the child borrows the
  * parent's memory until it executes its program, as with vfork(2), and nothing it does before may be meant to stay in its
- * memory only. Into a cgroup a process can be born by clone3(2) alone, which cannot be given a stack from C: that child has a
- * copy. What went wrong comes over a pipe in all cases, because emulators of user space (qemu-user) share no memory even when
+ * memory only. Into a cgroup a process can be born by clone3(2) alone (clone3.c). What went wrong comes over a pipe in all cases, because emulators of user space (qemu-user) share no memory even when
  * asked to.
  */
 
@@ -48,6 +48,7 @@ struct start {
 	const struct proc_spec *spec;
 	int report; /* write end of the pipe */
 	pid_t parent;
+	bool join; /* the child is not born into its cgroup, and enters it */
 };
 
 /*
@@ -212,6 +213,8 @@ static int child_main(void *arg)
 	int r;
 
 	reset_signals();
+	if (st->join) /* best effort: the group is a limit, not the command */
+		ignore_result(fd_write_str(s->cgroup_fd, "cgroup.procs", "0"));
 	r = child_setup(s, &f.step);
 	if (r == 0 && (s->flags & PROC_DEATHSIG) && getppid() != st->parent)
 		_exit(127); /* the parent died before PR_SET_PDEATHSIG was in force */
@@ -226,6 +229,12 @@ static int child_main(void *arg)
 	_exit(127);
 }
 
+/* Old kernels, filters of containers and emulators of user space lack one or the other call. */
+static bool is_missing(int errnum)
+{
+	return errnum == ENOSYS || errnum == EPERM || errnum == EINVAL;
+}
+
 /* A child leaves its stack by execve(2), not by returning: the sanitizer must forget what it knows of the last one. */
 static void clean_stack(void *p, size_t n)
 {
@@ -237,46 +246,34 @@ static void clean_stack(void *p, size_t n)
 #endif
 }
 
+static _Alignas(16) char stack[CHILD_STACK]; /* one child at a time: the parent waits */
+
 /* As vfork(2): the parent's memory, a stack of its own, and the parent waits until the program runs. */
 static pid_t clone_shared(struct start *st, int *ret_pidfd)
 {
-	static _Alignas(16) char stack[CHILD_STACK];
-	sigset_t all, old;
-	pid_t pid;
-
-	clean_stack(stack, sizeof(stack));
-	(void)sigfillset(&all); /* a handler of the parent must not run in the child */
-	(void)sigprocmask(SIG_SETMASK, &all, &old);
-	pid = clone(child_main, stack + sizeof(stack),
-		    CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, st, ret_pidfd);
-	(void)sigprocmask(SIG_SETMASK, &old, NULL);
-	return pid;
-}
-
-static pid_t clone_into_cgroup(struct start *st, int *ret_pidfd)
-{
-	struct clone_args a = { .flags = CLONE_PIDFD | CLONE_INTO_CGROUP,
+	const struct proc_spec *s = st->spec;
+	struct clone_args a = { .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD |
+					 (s->cgroup_fd < 0 ? 0 : CLONE_INTO_CGROUP),
 				.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 				.exit_signal = SIGCHLD,
-				.cgroup = (unsigned)st->spec->cgroup_fd };
-	pid_t pid = (pid_t)syscall(SYS_clone3, &a, sizeof(a));
+				.stack = (uint64_t)(uintptr_t)stack,
+				.stack_size = sizeof(stack),
+				.cgroup = s->cgroup_fd < 0 ? 0 : (unsigned)s->cgroup_fd };
+	pid_t pid = clone3_call(&a, child_main, st);
 
-	if (pid == 0)
-		_exit(child_main(st));
-	return pid;
+	if (pid > 0 || !is_missing(errno))
+		return pid;
+	st->join = s->cgroup_fd >= 0;
+	return clone(child_main, stack + sizeof(stack),
+		     CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, st, ret_pidfd);
 }
 
-/* Where neither is to be had (old kernel, container filter, qemu-user). */
 static pid_t fork_plain(struct start *st, int *ret_pidfd)
 {
 	pid_t pid = fork();
 
-	if (pid == 0) {
-		if (st->spec->cgroup_fd >=
-		    0) /* best effort: the group is a limit, not the command */
-			ignore_result(fd_write_str(st->spec->cgroup_fd, "cgroup.procs", "0"));
+	if (pid == 0)
 		_exit(child_main(st));
-	}
 	if (pid > 0)
 		*ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* CLOEXEC by itself */
 	return pid;
@@ -284,13 +281,18 @@ static pid_t fork_plain(struct start *st, int *ret_pidfd)
 
 static pid_t start_child(struct start *st, int *ret_pidfd)
 {
-	pid_t pid = st->spec->cgroup_fd < 0 ? clone_shared(st, ret_pidfd)
-					    : clone_into_cgroup(st, ret_pidfd);
+	sigset_t all, old;
+	pid_t pid;
 
-	if (pid < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL)) {
+	clean_stack(stack, sizeof(stack));
+	(void)sigfillset(&all); /* a handler of the parent must not run in the child */
+	(void)sigprocmask(SIG_SETMASK, &all, &old);
+	pid = clone_shared(st, ret_pidfd);
+	if (pid < 0 && is_missing(errno)) {
 		*ret_pidfd = -1;
 		pid = fork_plain(st, ret_pidfd);
 	}
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	return pid;
 }
 

@@ -9,9 +9,9 @@
 #include "err.h"
 
 /*
- * Starting a program: a child as by vfork(2) with a pidfd or, where a cgroup is given, by clone3(2) straight into that
- * cgroup. The child has a clean signal mask and dispositions (a signal other than SIGPIPE that is ignored must be so
- * before the first start), no descriptor but 0, 1, 2 (and KEEP), and its own session when asked. A failure in the
+ * Starting a program: a child as by vfork(2) with a pidfd, born straight into a cgroup where one is given. The child has a
+ * clean signal mask and dispositions (a signal other than SIGPIPE that is ignored must be so before the first start), no
+ * descriptor but 0, 1, 2 (and KEEP), and its own session when asked. A failure in the
  * child (which step, which errno) comes back to the parent over a CLOEXEC pipe, so that a process that never became its
  * program is never reported as started.
  */

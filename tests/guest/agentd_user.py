@@ -183,7 +183,11 @@ ok(s == 403 and b["step"] == "user", "only root changes users", (s, b))
 out, err, end = run("id -u", "dev")
 equal(out, "1234\n", "its own user is fine")
 equal(run("id -u", None)[0], "1234\n", "and none")
-if os.path.exists(f"/proc/{a.pid}/mem"):
+a.stop()
+a = Agentd(env={"AGENTD_SOCKET": files + "/open/agentd.sock"}, prefix=[*mounted, "sh", "-c", 'echo 100 >/proc/self/oom_score_adj; exec "$@"', "sh",
+                                                                      "setpriv", "--reuid=1234", "--regid=1234", "--clear-groups"])
+for i in range(2):
+    equal(run("cat /proc/self/oom_score_adj", "dev")[0], "0\n", "an OOM score is undone without root")
     r = subprocess.run(["setpriv", "--reuid=1234", "--regid=1234", "--clear-groups", "cat", f"/proc/{a.pid}/environ"], capture_output=True)
     ok(r.returncode != 0, "a workload of the same user cannot read agentd", r.stdout[:100])
 a.stop()

@@ -20,7 +20,7 @@
 #define OWN_FILES     65536
 
 static struct rlimit files;
-static bool have_files, oom_changed, nice_changed;
+static bool have_files, files_changed, oom_changed, nice_changed;
 
 static bool own_oom_score_is_0(void)
 {
@@ -44,7 +44,8 @@ void child_protect_self(void)
 
 	if (have_files && files.rlim_cur < OWN_FILES) {
 		more.rlim_cur = files.rlim_max < OWN_FILES ? files.rlim_max : OWN_FILES;
-		(void)setrlimit(RLIMIT_NOFILE, &more);
+		files_changed =
+			more.rlim_cur != files.rlim_cur && setrlimit(RLIMIT_NOFILE, &more) == 0;
 	}
 	if (!oom_changed && fd_write_str(AT_FDCWD, "/proc/self/oom_score_adj", OWN_OOM_SCORE) == 0)
 		oom_changed = true;
@@ -67,7 +68,7 @@ static void give_back(void)
 	}
 	if (nice_changed)
 		(void)setpriority(PRIO_PROCESS, 0, 0);
-	if (have_files)
+	if (files_changed)
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 }
 

@@ -36,6 +36,7 @@ struct exec_pipe { /* one output of a command */
 	unsigned stream; /* PROTO_STREAM_STDOUT or _STDERR */
 	uint64_t bytes;
 	uint64_t since_end; /* bytes read since the leader's end */
+	bool grown;	    /* its pipe has LIMIT_PIPE, as far as that can be had */
 	bool drained;	    /* it was empty at a moment after the leader's end */
 	int64_t last_turn;  /* when it was read last */
 	struct loop_timer

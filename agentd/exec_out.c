@@ -42,21 +42,13 @@ static void linger_check(struct exec *e);
 /* --- start and end --- */
 static int open_pipe(struct exec_pipe *p, int *ret_child)
 {
-	int fd[2], r;
+	int fd[2];
 
 	if (pipe2(fd, O_CLOEXEC) < 0)
 		return -errno;
-	(void)fcntl(fd[0], F_SETPIPE_SZ,
-		    LIMIT_PIPE); /* smaller where the system's limit for users is reached */
-	r = fd_set_nonblock(fd[0], true);
-	if (r < 0) {
-		(void)close(fd[0]);
-		(void)close(fd[1]);
-		return r;
-	}
 	p->fd = fd[0];
 	*ret_child = fd[1];
-	return 0;
+	return fcntl(fd[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
 int exec_out_open(struct exec *e, int child_fd[2])
@@ -283,6 +275,11 @@ static bool read_pipe(struct exec_pipe *p)
 	if (n <= 0) {
 		close_pipe(p);
 		return false;
+	}
+	if ((size_t)n >= LIMIT_REST_BELOW && !p->grown && !e->pty) {
+		/* smaller where the system's limit for users is reached */
+		(void)fcntl(p->fd, F_SETPIPE_SZ, LIMIT_PIPE);
+		p->grown = true;
 	}
 	if (e->state == EXEC_EXITED) { /* nobody will see it */
 		loop_del(&p->watch);

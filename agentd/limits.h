@@ -46,7 +46,7 @@
 /* Bytes of one read(2) from a child, and how many before another descriptor gets its turn. */
 #define LIMIT_READ	  (64UL << 10)
 #define LIMIT_READ_ROUNDS 4
-/* Size of a child's pipe, and when it is left to fill: after reads of less than that which follow another within
+/* Size of a child's pipe that has been full, and when one is left to fill: after reads of less than that which follow another within
  * the burst time. */
 #define LIMIT_PIPE	  (256 << 10)
 #define LIMIT_REST_BELOW  (32UL << 10)

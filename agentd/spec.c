@@ -175,10 +175,10 @@ static int make_env(struct spec *s, const cJSON *env, char *const *base, struct 
 static int make_cwd(struct spec *s, const char *cwd, struct err *e)
 {
 	AUTO_BUF b = { .cap = 8192 };
-	const char *home = s->user && !cwd ? envbase_get(s->envp, "HOME") : NULL;
+	const char *home = cwd ? NULL : envbase_get(s->envp, "HOME");
 	int r;
 
-	/* whether another user can enter it shows when that user tries */
+	/* the default may be one that cannot be entered: that shows when its user tries */
 	if (!home || home[0] != '/')
 		home = envbase_home(s->envp);
 

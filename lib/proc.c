@@ -35,8 +35,8 @@ extern char **environ;
 /*
  * Copying the page tables of the parent and then faulting on each page is most of what a fork costs. So the child borrows the
  * parent's memory until it executes its program, as with vfork(2), and nothing it does before may be meant to stay in its
- * memory only. Into a cgroup a process can be born by clone3(2) alone (clone3.c). What went wrong comes over a pipe in all cases, because emulators of user space (qemu-user) share no memory even when
- * asked to.
+ * memory only. Into a cgroup a process can be born by clone3(2) alone (clone3.c). What went wrong stands in that memory then. Where clone3(2) is missing it comes over a pipe, because emulators of user
+ * space (qemu-user) share no memory even when asked to.
  */
 
 struct failure {
@@ -46,7 +46,8 @@ struct failure {
 
 struct start {
 	const struct proc_spec *spec;
-	int report; /* write end of the pipe */
+	struct failure failure; /* of a child that shares this memory */
+	int report;		/* write end of a pipe for one that may not; -1: none */
 	pid_t parent;
 	bool join; /* the child is not born into its cgroup, and enters it */
 };
@@ -90,27 +91,21 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Moves the three descriptors to 0, 1, 2. First above 2, so that none is overwritten before it is used. */
+/* Moves the three descriptors to 0, 1, 2. Those below 3 first away from there, so that none is overwritten before it
+ * is used. What is left of them is CLOEXEC. */
 static int place_stdio(const int fd[3])
 {
-	int high[3];
+	int src[3];
 
 	for (int i = 0; i < 3; i++) {
-		int src = fd[i];
-		AUTO_FD null = -1;
-
-		if (src < 0) {
-			null = open("/dev/null", O_RDWR | O_CLOEXEC);
-			if (null < 0)
-				return -errno;
-			src = null;
-		}
-		high[i] = fcntl(src, F_DUPFD_CLOEXEC, 3);
-		if (high[i] < 0)
+		src[i] = fd[i] < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : fd[i];
+		if (src[i] >= 0 && src[i] < 3)
+			src[i] = fcntl(src[i], F_DUPFD_CLOEXEC, 3);
+		if (src[i] < 0)
 			return -errno;
 	}
 	for (int i = 0; i < 3; i++)
-		if (dup2(high[i], i) < 0)
+		if (dup2(src[i], i) < 0)
 			return -errno;
 	return 0;
 }
@@ -223,7 +218,8 @@ static int child_main(void *arg)
 		r = exec_search(s, s->envp ? s->envp : environ);
 	}
 	f.errnum = -r;
-	if (write(st->report, &f, sizeof(f)) < 0) {
+	st->failure = f;
+	if (st->report >= 0 && write(st->report, &f, sizeof(f)) < 0) {
 		/* the parent then sees EOF and the exit status 127 */
 	}
 	_exit(127);
@@ -251,21 +247,16 @@ static _Alignas(16) char stack[CHILD_STACK]; /* one child at a time: the parent 
 /* As vfork(2): the parent's memory, a stack of its own, and the parent waits until the program runs. */
 static pid_t clone_shared(struct start *st, int *ret_pidfd)
 {
-	const struct proc_spec *s = st->spec;
+	int group = st->spec->cgroup_fd;
 	struct clone_args a = { .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD |
-					 (s->cgroup_fd < 0 ? 0 : CLONE_INTO_CGROUP),
+					 (group < 0 ? 0 : CLONE_INTO_CGROUP),
 				.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 				.exit_signal = SIGCHLD,
 				.stack = (uint64_t)(uintptr_t)stack,
 				.stack_size = sizeof(stack),
-				.cgroup = s->cgroup_fd < 0 ? 0 : (unsigned)s->cgroup_fd };
-	pid_t pid = clone3_call(&a, child_main, st);
+				.cgroup = group < 0 ? 0 : (unsigned)group };
 
-	if (pid > 0 || !is_missing(errno))
-		return pid;
-	st->join = s->cgroup_fd >= 0;
-	return clone(child_main, stack + sizeof(stack),
-		     CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, st, ret_pidfd);
+	return clone3_call(&a, child_main, st);
 }
 
 static pid_t fork_plain(struct start *st, int *ret_pidfd)
@@ -274,8 +265,37 @@ static pid_t fork_plain(struct start *st, int *ret_pidfd)
 
 	if (pid == 0)
 		_exit(child_main(st));
-	if (pid > 0)
-		*ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* CLOEXEC by itself */
+	*ret_pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1; /* CLOEXEC by itself */
+	return pid;
+}
+
+/* The same as far as there is less to be had, and until the program runs or has failed. */
+static pid_t clone_reporting(struct start *st, int *ret_pidfd)
+{
+	int p[2];
+	AUTO_FD rd = -1, wr = -1;
+	pid_t pid;
+	ssize_t k;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -1;
+	rd = p[0];
+	wr = fcntl(p[1], F_DUPFD_CLOEXEC, 3); /* above 2, where place_stdio cannot hit it */
+	(void)close(p[1]);
+	if (wr < 0)
+		return -1;
+	st->report = wr;
+	st->join = st->spec->cgroup_fd >= 0;
+	pid = clone(child_main, stack + sizeof(stack),
+		    CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, st, ret_pidfd);
+	if (pid < 0 && is_missing(errno))
+		pid = fork_plain(st, ret_pidfd);
+	fd_close(&wr);
+	if (pid < 0)
+		return pid;
+	do
+		k = read(rd, &st->failure, sizeof(st->failure));
+	while (k < 0 && errno == EINTR);
 	return pid;
 }
 
@@ -290,7 +310,7 @@ static pid_t start_child(struct start *st, int *ret_pidfd)
 	pid = clone_shared(st, ret_pidfd);
 	if (pid < 0 && is_missing(errno)) {
 		*ret_pidfd = -1;
-		pid = fork_plain(st, ret_pidfd);
+		pid = clone_reporting(st, ret_pidfd);
 	}
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	return pid;
@@ -323,38 +343,23 @@ static int describe(const struct proc_spec *s, const struct failure *f, struct e
 int proc_spawn(const struct proc_spec *s, struct proc_child *ret, enum proc_step *ret_step,
 	       struct err *e)
 {
-	int p[2];
-	AUTO_FD rd = -1, wr = -1, pidfd = -1;
-	struct start st = { .spec = s, .parent = getpid() };
-	struct failure f = { .step = PROC_STEP_FORK };
+	AUTO_FD pidfd = -1;
+	struct start st = { .spec = s, .report = -1, .parent = getpid() };
 	pid_t pid;
-	ssize_t k;
 
 	remember_signals();
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return err_set(e, ERR_IO, errno, "cannot start %s: pipe", s->argv[0]);
-	rd = p[0];
-	wr = fcntl(p[1], F_DUPFD_CLOEXEC, 3); /* above 2, where place_stdio cannot hit it */
-	(void)close(p[1]);
-	if (wr < 0)
-		return err_set(e, ERR_IO, errno, "cannot start %s: pipe", s->argv[0]);
-	st.report = wr;
 	pid = start_child(&st, &pidfd);
 	if (pid < 0) {
 		if (ret_step)
 			*ret_step = PROC_STEP_FORK;
 		return err_set(e, ERR_FULL, errno, "cannot start %s: fork", s->argv[0]);
 	}
-	fd_close(&wr);
-	do
-		k = read(rd, &f, sizeof(f));
-	while (k < 0 && errno == EINTR);
-	if (k == (ssize_t)sizeof(f)) {
+	if (st.failure.errnum) {
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 		if (ret_step)
-			*ret_step = f.step;
-		return describe(s, &f, e);
+			*ret_step = st.failure.step;
+		return describe(s, &st.failure, e);
 	}
 	ret->pid = pid;
 	ret->pidfd = fd_take(&pidfd);

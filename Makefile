@@ -204,7 +204,7 @@ FUZZ_TIME ?= 60
 CFLAGS_FUZZ := $(STD) $(INCLUDES) -isystem build/deps/glibc/include -isystem /usr/include/cjson -O1 -g -w -DASB_TEST=1 \
 	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 define fuzz_target
-build/fuzz/$(1:fuzz/%.c=%): $(1) $(call link,$(1)) $(lib_SRCS) $(wildcard */*.h */*/*.h) | build/version.h
+build/fuzz/$(1:fuzz/%.c=%): $(1) $(call link,$(1)) $(lib_SRCS) $(wildcard */*.h */*/*.h) | build/version.h $(seccomp_H)
 	@mkdir -p $$(@D)
 	$$(call say,FUZZ-LD,$$@)
 	$$(Q)clang $$(CFLAGS_FUZZ) -o $$@ $$(filter %.c,$$^) $$(LIBS_ASAN)
@@ -234,7 +234,7 @@ bench: all share $(patsubst %,build/$(NATIVE)/bin/bench-%,$(bench_PROGS))
 
 lint: build/version.h
 	$(Q)scripts/setup run check
-	$(Q)+$(MAKE) $(JOBS) --no-print-directory build/deps.stamp
+	$(Q)+$(MAKE) $(JOBS) --no-print-directory build/deps.stamp $(seccomp_H)
 	$(Q)scripts/lint
 
 format:

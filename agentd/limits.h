@@ -79,6 +79,12 @@
 #define LIMIT_PULSE_NS	    LIMIT_SECOND_NS
 #define LIMIT_PULSE_LATE_NS (2 * LIMIT_SECOND_NS)
 
+/* Seccomp filters whose denials agentd answers (each is a descriptor; later ones are answered by the kernel), and how
+ * many answers one of them gets in which time. */
+#define LIMIT_LISTENERS 2048
+#define LIMIT_DENIALS	256
+#define LIMIT_DENIAL_NS (50 * LIMIT_MS_NS)
+
 /* Longest silence of an output stream. */
 #define LIMIT_ALIVE_NS	    (15 * LIMIT_SECOND_NS)
 /* A compatible command is answered that long after its kill at the latest. */

@@ -10,6 +10,7 @@
 
 #include "cgroup.h"
 #include "child.h"
+#include "confine.h"
 #include "exec.h"
 #include "lib/fd.h"
 #include "lib/log.h"
@@ -246,6 +247,8 @@ int app_start(struct app *a, struct err *e)
 		return -EINVAL;
 	cgroup_start(&a->loop, a->cgroup_root);
 	exec_init(&a->loop);
+	confine_start(&a->loop);
+	confine_self();
 	worker_start(&a->loop);
 	serve_private(a);
 	return serve_tcp(a, e);
@@ -264,6 +267,7 @@ void app_done(struct app *a)
 	exec_stop();
 	worker_stop();
 	cgroup_stop();
+	confine_stop();
 	envbase_done(&a->env);
 	cJSON_Delete(a->identity_env);
 	free(a->token);

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "confine.h"
 #include "lib/buf.h"
 #include "lib/fd.h"
 #include "passwd.h"
@@ -112,6 +113,8 @@ int child_setup(void *child, enum proc_step *step)
 
 	give_back();
 	r = tree_child(c->tree);
+	if (r == 0)
+		r = confine_child_first(c->confine);
 	if (r < 0)
 		return r;
 	*step = PROC_STEP_LIMITS; /* before the user: raising one is for root */
@@ -119,5 +122,9 @@ int child_setup(void *child, enum proc_step *step)
 	if (r < 0)
 		return r;
 	*step = PROC_STEP_USER;
-	return become(c->user);
+	r = become(c->user);
+	if (r < 0)
+		return r;
+	*step = PROC_STEP_HOOK;
+	return confine_child_last(c->confine);
 }

@@ -7,6 +7,7 @@
 #include "lib/compiler.h"
 #include "lib/proc.h"
 
+struct confine;
 struct passwd_user;
 struct spec_limits;
 struct tree;
@@ -22,6 +23,7 @@ struct child {
 	const struct spec_limits *limits; /* NULL: none */
 	bool memory_by_rlimit;		  /* limits->memory has no cgroup to hold it */
 	const struct passwd_user *user;	  /* NULL: agentd's */
+	const struct confine *confine;
 };
 
 /* In agentd, after each start: a child that shares its memory has changed who may read that. */

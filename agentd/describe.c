@@ -70,6 +70,8 @@ static bool add_asked(cJSON *o, const struct exec *e)
 			return false;
 		}
 	}
+	if (!jsn_add_str(o, "seccomp", confine_name(e->confine.profile)))
+		return false;
 	if (e->in.wanted && !jsn_add_u64(o, "stdin_offset", e->in.offset))
 		return false;
 	if (!e->pty)

@@ -205,11 +205,16 @@ static int open_stdio(struct exec *e, const struct spec *s, int fd[3])
 static int spawn(struct exec *e, const struct spec *s, enum proc_step *ret_step, struct err *err)
 {
 	struct proc_spec p = PROC_SPEC_INIT;
-	struct child c = { .tree = &e->tree, .user = s->user };
+	struct child c = { .tree = &e->tree, .user = s->user, .confine = &e->confine };
 	int r = set_limits(e, &s->limits, &c, err);
 
 	if (r < 0) {
 		*ret_step = PROC_STEP_LIMITS;
+		return r;
+	}
+	r = confine_prepare(&e->confine, s->seccomp_given, s->seccomp, err);
+	if (r < 0) {
+		*ret_step = PROC_STEP_HOOK;
 		return r;
 	}
 	r = open_stdio(e, s, p.fd);
@@ -225,6 +230,7 @@ static int spawn(struct exec *e, const struct spec *s, enum proc_step *ret_step,
 	else
 		r = proc_spawn(&p, &e->child, ret_step, err);
 	child_protect_memory();
+	confine_started(&e->confine);
 	for (int i = 0; i < 3; i++)
 		fd_close(&p.fd[i]);
 	return r;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "confine.h"
 #include "lib/buf.h"
 #include "lib/compiler.h"
 #include "lib/err.h"
@@ -79,6 +80,7 @@ struct exec {
 	struct loop *loop;
 	struct proc_child child;
 	struct tree tree;
+	struct confine confine; /* what is in force */
 	bool leader_ended;
 	int exit_code, signal; /* signal 0: ended by itself */
 	bool timed;	       /* it has a time limit, and holds the running clock */

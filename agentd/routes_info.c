@@ -7,6 +7,7 @@
 
 #include "app.h"
 #include "cgroup.h"
+#include "confine.h"
 #include "exec.h"
 #include "lib/fd.h"
 #include "lib/jsn.h"
@@ -72,6 +73,15 @@ static bool add_caps(cJSON *o)
 	       jsn_add_u64(c, "idle_s", LIMIT_IDLE_S) && jsn_add_u64(c, "follow_s", LIMIT_FOLLOW_S);
 }
 
+static bool add_seccomp(cJSON *o)
+{
+	cJSON *s = cJSON_AddObjectToObject(o, "seccomp");
+
+	return s && jsn_add_bool(s, "default", confine_can(CONFINE_DEFAULT)) &&
+	       jsn_add_bool(s, "restricted", confine_can(CONFINE_RESTRICTED)) &&
+	       jsn_add_bool(s, "counted", confine_counts());
+}
+
 void route_info(struct httpd_req *r)
 {
 	const struct app *a = httpd_server_arg(r);
@@ -82,7 +92,7 @@ void route_info(struct httpd_req *r)
 	     !jsn_add_bool(o, "draining", a->closed || a->stopping) ||
 	     !jsn_add_u64(o, "execs", exec_running()) || !jsn_add_u64(o, "slots", exec_busy()) ||
 	     !jsn_add_u64(o, "slots_max", LIMIT_EXECS) ||
-	     !jsn_add_u64(o, "in_flight", a->in_flight) || !add_caps(o)))
+	     !jsn_add_u64(o, "in_flight", a->in_flight) || !add_caps(o) || !add_seccomp(o)))
 		jsn_free(&o);
 	httpd_reply_json(r, 200, o);
 }

@@ -197,9 +197,9 @@ static int make_cwd(struct spec *s, const char *cwd, struct err *e)
 /* --- the native body --- */
 static int check_members(const cJSON *root, struct err *e)
 {
-	/* "seccomp" is parsed, but stays unknown until it is enforced */
-	static const char *const known[] = { "argv",  "shell",	    "cwd", "env",  "clear_env",
-					     "stdin", "timeout_ms", "pty", "user", "limits" };
+	static const char *const known[] = { "argv",	  "shell",  "cwd",	  "env",
+					     "clear_env", "stdin",  "timeout_ms", "pty",
+					     "user",	  "limits", "seccomp" };
 	const cJSON *m;
 
 	cJSON_ArrayForEach(m, root)

@@ -48,7 +48,7 @@ struct spec {
 	struct passwd_user *user; /* owned; NULL: agentd's own */
 	struct spec_limits limits;
 	bool seccomp_given;
-	enum confine_profile seccomp; /* CONFINE_DEFAULT unless given */
+	enum confine_profile seccomp; /* when given */
 };
 
 #define SPEC_INIT            \

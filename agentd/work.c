@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "confine.h"
 #include "fsop.h"
 #include "lib/fd.h"
 #include "lib/jsn.h"
@@ -140,15 +141,18 @@ static void give_up_privileges(void)
 	limit(RLIMIT_NOFILE, LIMIT_WORKER_FILES);
 	limit(RLIMIT_CORE, 0);
 	ignore_result(fd_write_str(AT_FDCWD, "/proc/self/oom_score_adj", OOM_SCORE)); /* a hint */
-	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 int worker_main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
+	int r;
 
 	give_up_privileges();
+	r = confine_worker();
+	if (r < 0 && r != -ENOSYS && r != -EINVAL) /* these: the kernel has no filters */
+		return work_error(500, -r, "cannot confine the worker");
 	for (const struct work_verb *v = work_verbs; v->name; v++)
 		if (!strcmp(v->name, verb))
 			return v->fn(argc - 2, argv + 2);

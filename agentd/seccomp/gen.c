@@ -12,7 +12,7 @@
 #include "rules.h"
 
 /*
- * Runs on the build machine: "gen ARCH" prints the header with the filters of ARCH, "gen doc" the lists for the manual. So
+ * Runs on the build machine: "gen ARCH" prints the header with the filters of ARCH, "gen doc" the lists for the manual, "gen rules" one line a rule for the test. So
  * libseccomp compiles the rules, for both architectures wherever the build runs, and the shipped agentd carries 10 KB of
  * numbers in place of the library.
  *
@@ -282,10 +282,45 @@ static void print_doc(void)
 	}
 }
 
+/* Numbers of the four ABIs in the order of TARGETS, then the rule. */
+static void print_line(const char *in, const struct call *c)
+{
+	printf("%s %s", in, c->name);
+	for (size_t i = 0; i < ARRAY_LEN(targets); i++)
+		printf(" %d %d", number_in(c, targets[i].native.token),
+		       number_in(c, targets[i].compat.token));
+}
+
+static void print_table(void)
+{
+	static const char *const when[] = { "always", "bits", "above" };
+	struct call c;
+
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+		const struct rule *r = &rules[i];
+		const char *list = r->calls;
+
+		while (next_call(&list, &c)) {
+			print_line(r->in == IN_BOTH ? "both" : "restricted", &c);
+			printf(" %s %u %llu %llu %d %d\n", when[r->when], r->arg,
+			       (unsigned long long)r->mask, (unsigned long long)r->value, r->errnum,
+			       r->quiet);
+		}
+	}
+	for (size_t i = 0; i < ARRAY_LEN(worker); i++) {
+		const char *list = worker[i].calls;
+
+		while (next_call(&list, &c)) {
+			print_line("worker", &c);
+			printf("\n");
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
-	if (argc == 2 && !strcmp(argv[1], "doc")) {
-		print_doc();
+	if (argc == 2 && (!strcmp(argv[1], "doc") || !strcmp(argv[1], "rules"))) {
+		argv[1][0] == 'd' ? print_doc() : print_table();
 		return fflush(stdout) == 0 ? 0 : 1;
 	}
 	/* what the kernel of the build machine can do is of no interest */
@@ -295,5 +330,5 @@ int main(int argc, char **argv)
 			print_header(&targets[i]);
 			return fflush(stdout) == 0 ? 0 : 1;
 		}
-	die("usage: gen x86_64|aarch64|doc");
+	die("usage: gen x86_64|aarch64|doc|rules");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: agentd/spec.c agentd/spec_more.c agentd/envbase.c agentd/passwd.c agentd/confine.c */
+/* LINK: agentd/spec.c agentd/spec_more.c agentd/envbase.c agentd/passwd.c agentd/confine*.c */
 #include "../../agentd/spec.h"
 
 #include <stdio.h>

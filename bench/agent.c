@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
@@ -34,13 +35,13 @@ static uint16_t free_port(void)
 	return ntohs(a.sin_port);
 }
 
-int bench_agent_start(struct bench_agent *a, const char *bin_dir, const char *program)
+static int start(struct bench_agent *a, const char *program, const char *script)
 {
-	char path[4096], port[16], hook[16], sock[64];
-	char *argv[] = { path, NULL };
+	char port[16], hook[16], sock[64];
+	char *argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t)script, NULL };
+	posix_spawn_file_actions_t quiet;
 
 	a->port = free_port();
-	(void)snprintf(path, sizeof(path), "%s/%s", bin_dir, program);
 	(void)snprintf(port, sizeof(port), "%u", a->port);
 	(void)snprintf(hook, sizeof(hook), "%u", free_port());
 	(void)snprintf(sock, sizeof(sock), "/tmp/asb-bench-%d.sock", (int)getpid());
@@ -49,7 +50,24 @@ int bench_agent_start(struct bench_agent *a, const char *bin_dir, const char *pr
 	(void)setenv("AGENTD_HOOK_PORT", hook, 1);
 	(void)setenv("AGENTD_SOCKET", sock, 1);
 	(void)setenv("AGENTD_BIND", "127.0.0.1", 1);
-	return posix_spawn(&a->pid, path, NULL, NULL, argv, environ) ? -1 : 0;
+	if (script && (posix_spawn_file_actions_init(&quiet) ||
+		       posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0) ||
+		       posix_spawn_file_actions_adddup2(&quiet, 1, 2)))
+		return -1; /* its access log is not our table */
+	return posix_spawn(&a->pid, program, script ? &quiet : NULL, NULL, argv, environ) ? -1 : 0;
+}
+
+int bench_agent_start(struct bench_agent *a, const char *bin_dir, const char *program)
+{
+	char path[4096];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", bin_dir, program);
+	return start(a, path, NULL);
+}
+
+int bench_agent_start_script(struct bench_agent *a, const char *interpreter, const char *script)
+{
+	return start(a, interpreter, script);
 }
 
 void bench_agent_stop(struct bench_agent *a)
@@ -169,6 +187,32 @@ static int is_descendant(pid_t pid, pid_t of)
 		pid = (pid_t)strtol(v, NULL, 10);
 	}
 	return 0;
+}
+
+long bench_rss_of(pid_t pid)
+{
+	char v[64];
+
+	return status_value(pid, "VmRSS", v, sizeof(v)) < 0 ? -1 : strtol(v, NULL, 10);
+}
+
+int bench_zombies(pid_t parent)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	char v[64];
+	int n = 0;
+
+	while (d && (e = readdir(d))) {
+		pid_t p = (pid_t)strtol(e->d_name, NULL, 10);
+
+		if (p > 0 && status_value(p, "State", v, sizeof(v)) == 0 && v[0] == 'Z' &&
+		    status_value(p, "PPid", v, sizeof(v)) == 0 && strtol(v, NULL, 10) == parent)
+			n++;
+	}
+	if (d)
+		(void)closedir(d);
+	return n;
 }
 
 long bench_rss_kib(pid_t pid, const char *comm)

@@ -16,6 +16,8 @@ struct bench_agent {
 
 /* Starts BIN_DIR/PROGRAM ("agentd", or "asb-init": then the hooks run too) on free ports. 0 or -1. */
 int bench_agent_start(struct bench_agent *a, const char *bin_dir, const char *program);
+/* The same for a SCRIPT that INTERPRETER (a path) runs. */
+int bench_agent_start_script(struct bench_agent *a, const char *interpreter, const char *script);
 void bench_agent_stop(struct bench_agent *a);
 
 /* Busy-waits until GET /healthz answers 200; ns since START_NS, or -1 after 10 s. */
@@ -28,5 +30,7 @@ void bench_http_free(void *h);
 
 /* VmRSS in KiB of PID, or of the first descendant whose name is COMM. -1 when there is none. */
 long bench_rss_kib(pid_t pid, const char *comm);
+long bench_rss_of(pid_t pid); /* VmRSS in KiB, -1 when it is gone */
+int bench_zombies(pid_t parent);
 
 #endif

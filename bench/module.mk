@@ -1,7 +1,11 @@
 # Benchmark programs; `make bench` builds them and runs bench/run, which prints the table.
-bench_PROGS := guest cli vm true floor-init
+bench_PROGS := guest load peer cli vm true floor-init
 bench_guest_SRCS := bench/guest.c bench/agent.c bench/stats.c
 bench_guest_LIBS := -lcurl -lbearssl
+bench_load_SRCS := bench/load.c bench/agent.c bench/stats.c
+bench_load_LIBS := -lcurl -lbearssl
+bench_peer_SRCS := bench/peer.c bench/agent.c bench/stats.c
+bench_peer_LIBS := -lcurl -lbearssl
 bench_cli_SRCS := bench/cli.c bench/stats.c
 bench_vm_SRCS := bench/vm.c bench/stats.c
 bench_true_SRCS := bench/true.c

@@ -95,8 +95,8 @@ static char *request(const uint8_t *p, size_t n, size_t *ret_len)
 		return s;
 	}
 	hole = strstr(rt->pattern, "{}");
-	k = sprintf(
-		s,
+	k = snprintf(
+		s, n + 512,
 		"%s %.*s%s%s%.*s HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n",
 		rt->method, hole ? (int)(hole - rt->pattern) : (int)strlen(rt->pattern),
 		rt->pattern, hole ? "a" : "", hole ? hole + 2 : "", (int)target, (const char *)line,

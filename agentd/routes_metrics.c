@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "confine.h"
 #include "lib/buf.h"
 #include "lib/jsn.h"
 #include "metrics.h"
@@ -168,6 +169,25 @@ static bool add_network(cJSON *root, const struct metrics *m)
 	return list != NULL;
 }
 
+static void add_denial(void *arg, const char *profile, const char *call, uint64_t n)
+{
+	cJSON *list = arg, *o = cJSON_CreateObject();
+
+	/* one that finds no memory is missing this time */
+	if (!o || !jsn_add_str(o, "profile", profile) || !jsn_add_str(o, "call", call) ||
+	    !jsn_add_u64(o, "count", n) || !cJSON_AddItemToArray(list, o))
+		cJSON_Delete(o);
+}
+
+static bool add_denials(cJSON *root)
+{
+	cJSON *list = cJSON_AddArrayToObject(root, "seccomp_denials");
+
+	if (list)
+		confine_each_denial(add_denial, list);
+	return list != NULL;
+}
+
 static void reply_json(struct httpd_req *r, const struct metrics *m)
 {
 	cJSON *root = cJSON_CreateObject();
@@ -175,7 +195,7 @@ static void reply_json(struct httpd_req *r, const struct metrics *m)
 
 	for (size_t i = 0; i < ARRAY_LEN(table) && good; i++)
 		good = add_metric(root, &table[i], m);
-	if (!good || !add_network(root, m))
+	if (!good || !add_network(root, m) || !add_denials(root))
 		jsn_free(&root);
 	httpd_reply_json(r, 200, root);
 }
@@ -224,6 +244,29 @@ static int put_network(struct buf *b, const struct metrics *m)
 	return r;
 }
 
+struct put_denials {
+	struct buf *b;
+	int r;
+};
+
+static void put_denial(void *arg, const char *profile, const char *call, uint64_t n)
+{
+	struct put_denials *p = arg;
+
+	if (p->r == 0)
+		p->r = buf_addf(p->b,
+				"asb_seccomp_denials_total{profile=\"%s\",call=\"%s\"} %llu\n",
+				profile, call, (unsigned long long)n);
+}
+
+static int put_denials(struct buf *b)
+{
+	struct put_denials p = { b, buf_adds(b, "# TYPE asb_seccomp_denials_total counter\n") };
+
+	confine_each_denial(put_denial, &p);
+	return p.r;
+}
+
 static void reply_prometheus(struct httpd_req *r, const struct metrics *m)
 {
 	AUTO_BUF b = { .cap = 64U << 10 };
@@ -233,6 +276,8 @@ static void reply_prometheus(struct httpd_req *r, const struct metrics *m)
 		ret = put_metric(&b, &table[i], m);
 	if (ret == 0)
 		ret = put_network(&b, m);
+	if (ret == 0)
+		ret = put_denials(&b);
 	if (ret < 0)
 		httpd_reply_error(r, 500, "metrics: out of memory");
 	else

@@ -69,23 +69,30 @@ bool confine_counts(void)
 /* --- in the child --- */
 #define INSTALL(filter, flags) install(filter, ARRAY_LEN(filter), flags)
 
-/* 0 or the listener; negative errno. */
+/* 0 or the listener; negative errno. What is marked COUNTED asks the listener, or has its errno when there is none. */
 static int install(const struct sock_filter *code, size_t n, unsigned flags)
 {
-	/* the kernel only reads it */
-	struct sock_fprog p = { (unsigned short)n, (struct sock_filter *)(uintptr_t)code };
-	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p);
+	struct sock_filter own[FILTER_MAX];
+	struct sock_fprog p = { (unsigned short)n, own };
+	long r;
 
+	memcpy(own, code, n * sizeof(*own));
+	for (size_t i = 0; i < n; i++)
+		if (own[i].code == (BPF_RET | BPF_K) &&
+		    (own[i].k & (SECCOMP_RET_ACTION_FULL | COUNTED)) ==
+			    (SECCOMP_RET_ERRNO | COUNTED))
+			own[i].k = flags & FLAG_LISTENER ? SECCOMP_RET_USER_NOTIF
+							 : own[i].k & ~(uint32_t)COUNTED;
+	r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p);
 	return r < 0 ? -errno : (int)r;
 }
 
 static int install_profile(enum confine_profile p, bool counted)
 {
-	if (p == CONFINE_DEFAULT)
-		return counted ? INSTALL(default_notify, flags_listener)
-			       : INSTALL(default_errno, flags_alone);
-	return counted ? INSTALL(restricted_notify, flags_listener)
-		       : INSTALL(restricted_errno, flags_alone);
+	unsigned flags = counted ? flags_listener : flags_alone;
+
+	return p == CONFINE_DEFAULT ? INSTALL(filter_default, flags)
+				    : INSTALL(filter_restricted, flags);
 }
 
 /* A byte, and FD with it unless it is -1. */

@@ -16,10 +16,12 @@
  * libseccomp compiles the rules, for both architectures wherever the build runs, and the shipped agentd carries 10 KB of
  * numbers in place of the library.
  *
- * Each profile comes twice: with denials that a listener answers and counts, and with denials that the kernel answers.
+ * In a profile the answer of a denial that is to be counted is marked with COUNTED: agentd, when it installs the filter, makes a
+ * notification of it or, where there can be no listener, takes off the mark.
  */
-#define BPF_MAX	  4096 /* instructions that the kernel takes */
+#define BPF_MAX	  256 /* instructions: agentd has a copy on its stack */
 #define CALLS_MAX 128
+#define COUNTED	  0x800 /* no errno is as large, and libseccomp takes it for one */
 
 struct abi {
 	uint32_t token;
@@ -111,10 +113,9 @@ static scmp_filter_ctx new_filter(uint32_t action, uint32_t foreign, const struc
 	return c;
 }
 
-static void deny(scmp_filter_ctx c, const struct rule *r, int notify)
+static void deny(scmp_filter_ctx c, const struct rule *r)
 {
-	uint32_t action =
-		notify && !r->quiet ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO((uint32_t)r->errnum);
+	uint32_t action = SCMP_ACT_ERRNO((uint32_t)r->errnum | (r->quiet ? 0 : COUNTED));
 	const char *list = r->calls;
 	struct scmp_arg_cmp cmp = { .arg = r->arg };
 	struct call call;
@@ -129,7 +130,7 @@ static void deny(scmp_filter_ctx c, const struct rule *r, int notify)
 
 static void print_filter(scmp_filter_ctx c, const char *name)
 {
-	static struct sock_filter code[BPF_MAX];
+	static struct sock_filter code[BPF_MAX + 1];
 	FILE *f = tmpfile();
 	size_t n;
 
@@ -137,8 +138,8 @@ static void print_filter(scmp_filter_ctx c, const char *name)
 		die("no temporary file");
 	check(seccomp_export_bpf(c, fileno(f)), name);
 	rewind(f);
-	n = fread(code, sizeof(code[0]), BPF_MAX, f);
-	if (n == 0 || n == BPF_MAX || fclose(f) != 0)
+	n = fread(code, sizeof(code[0]), BPF_MAX + 1, f);
+	if (n == 0 || !feof(f) || fclose(f) != 0)
 		die("%s has %zu instructions", name, n);
 	printf("static const struct sock_filter %s[%zu] = {\n", name, n);
 	for (size_t i = 0; i < n; i++)
@@ -148,14 +149,14 @@ static void print_filter(scmp_filter_ctx c, const char *name)
 	seccomp_release(c);
 }
 
-static void print_profile(const struct target *t, enum rule_in in, int notify, const char *name)
+static void print_profile(const struct target *t, enum rule_in in, const char *name)
 {
-	uint32_t foreign = notify ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(EPERM);
-	scmp_filter_ctx c = new_filter(SCMP_ACT_ALLOW, foreign, t, in == IN_BOTH);
+	scmp_filter_ctx c =
+		new_filter(SCMP_ACT_ALLOW, SCMP_ACT_ERRNO(EPERM | COUNTED), t, in == IN_BOTH);
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
 		if (rules[i].in == IN_BOTH || in == IN_RESTRICTED)
-			deny(c, &rules[i], notify);
+			deny(c, &rules[i]);
 	print_filter(c, name);
 }
 
@@ -181,7 +182,8 @@ static struct {
 } counted[CALLS_MAX];
 static size_t counted_len;
 
-static void collect(const struct rule *r)
+/* Only what can be denied on T: `restricted` knows no second ABI. */
+static void collect(const struct rule *r, const struct target *t)
 {
 	const char *list = r->calls;
 	struct call call;
@@ -189,6 +191,9 @@ static void collect(const struct rule *r)
 	while (next_call(&list, &call)) {
 		size_t i = 0;
 
+		if (number_in(&call, t->native.token) < 0 &&
+		    (r->in == IN_RESTRICTED || number_in(&call, t->compat.token) < 0))
+			continue;
 		while (i < counted_len && strcmp(counted[i].call.name, call.name) != 0)
 			i++;
 		if (i == CALLS_MAX)
@@ -206,7 +211,7 @@ static void print_calls(const struct target *t)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
 		if (!rules[i].quiet)
-			collect(&rules[i]);
+			collect(&rules[i], t);
 	printf("#define CALLS_LEN %zu\n#define AUDIT_NATIVE AUDIT_ARCH_%s\n#define AUDIT_COMPAT AUDIT_ARCH_%s\n",
 	       counted_len, t->native.audit, t->compat.audit);
 	printf("static const struct call calls[CALLS_LEN] = {\n");
@@ -222,10 +227,9 @@ static void print_calls(const struct target *t)
 static void print_header(const struct target *t)
 {
 	printf("/* Made by agentd/seccomp/gen.c out of rules.h for %s. */\n", t->name);
-	print_profile(t, IN_BOTH, 1, "default_notify");
-	print_profile(t, IN_BOTH, 0, "default_errno");
-	print_profile(t, IN_RESTRICTED, 1, "restricted_notify");
-	print_profile(t, IN_RESTRICTED, 0, "restricted_errno");
+	printf("#define COUNTED 0x%x\n#define FILTER_MAX %d\n", COUNTED, BPF_MAX);
+	print_profile(t, IN_BOTH, "filter_default");
+	print_profile(t, IN_RESTRICTED, "filter_restricted");
 	print_worker(t);
 	print_calls(t);
 }

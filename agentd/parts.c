@@ -12,8 +12,7 @@
  * next; only the last group of a part may be shorter. */
 
 #define RAW_MAX \
-	12288 /* of a file, in one go: a multiple of 3, and bounded so that others get their turn \
-	       */
+	49152 /* of a file, in one go: a multiple of 3, and bounded so that others get their turn */
 
 static void add(struct parts *b, struct part part)
 {
@@ -65,9 +64,10 @@ static int read_at(int fd, char *p, size_t n, uint64_t offset)
 static ssize_t encode(struct parts *b, const struct part *t, char *p, size_t max)
 {
 	static char raw[RAW_MAX];
-	static char text[B64_LEN(RAW_MAX) + 1]; /* b64_encode wants room for a NUL */
+	char four[B64_LEN(3) + 1]; /* b64_encode wants room for a NUL, which P may not have */
+	char *out = max > B64_LEN(3) ? p : four;
 	uint64_t left = t->n - b->done;
-	size_t n = max / 4 * 3;
+	size_t n = max > B64_LEN(3) ? (max - 1) / 4 * 3 : max / 4 * 3;
 	const char *from = t->p ? t->p + b->done : raw;
 
 	if (n > RAW_MAX)
@@ -78,8 +78,9 @@ static ssize_t encode(struct parts *b, const struct part *t, char *p, size_t max
 		return 0;
 	if (t->kind == PART_FILE && read_at(t->fd, raw, n, b->done) < 0)
 		return HTTPD_PULL_ABORT;
-	b64_encode(from, n, text);
-	memcpy(p, text, B64_LEN(n));
+	b64_encode(from, n, out);
+	if (out != p)
+		memcpy(p, out, B64_LEN(n));
 	b->done += n;
 	return (ssize_t)B64_LEN(n);
 }

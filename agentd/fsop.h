@@ -83,5 +83,7 @@ int fsop_list(int argc, char **argv);
 int fsop_remove(int argc, char **argv);
 int fsop_copy(int argc, char **argv);
 int fsop_chmod(int argc, char **argv);
+/* After a PUT with sync=1: FILE, the path it was called by, its size, the status to answer. */
+int fsop_sync(int argc, char **argv);
 
 #endif

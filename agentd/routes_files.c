@@ -20,7 +20,7 @@
  * The size that stat(2) tells is right for large files only: those below /proc claim to be empty,
  * those below /sys to have a page. So the first LIMIT_FILE_HEAD bytes are read before anything is
  * answered. Where that was all, they are the answer, and their number is the size. A larger file
- * goes out by sendfile(2) from the page cache. One that claims to be empty and is larger than that
+ * goes out piece by piece as the client takes it. One that claims to be empty and is larger than that
  * is read to its end in chunks, without a length.
  *
  * Nothing but a regular file is opened: a FIFO would wait for its other end, and opening some

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "lib/fd.h"
 #include "lib/jsn.h"
 #include "lib/str.h"
+#include "worker.h"
 
 /*
  * PUT /v1/files: the body goes into a new file (fsop_new.h), which takes the place of the old one
@@ -207,6 +209,21 @@ static void fail(struct put *u, int errnum)
 		fsop_fail(u->r, errnum, u->path);
 }
 
+/* fsync(2) takes as long as the disk wants: a worker does it and answers. U is gone afterwards. */
+static void sync_and_answer(struct put *u, uint64_t size)
+{
+	struct httpd_req *r = u->r;
+	char *target = u->target, *path = u->path, number[24];
+	const char *args[] = { target, path, number, u->existed ? "200" : "201" };
+
+	(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)size);
+	u->target = u->path = NULL;
+	httpd_end_now(r);
+	worker_serve(r, "sync", args, ARRAY_LEN(args), WORKER_NO_INPUT);
+	free(target);
+	free(path);
+}
+
 static void finish(struct put *u)
 {
 	int r = set_attributes(u);
@@ -214,14 +231,16 @@ static void finish(struct put *u)
 	struct stat st;
 	cJSON *o;
 
-	if (r == 0 && u->sync && fsync(u->file.fd) < 0)
-		r = -errno;
 	if (r == 0 && u->in_place)
 		size = fstat(u->file.fd, &st) < 0 ? 0 : (uint64_t)st.st_size;
 	else if (r == 0)
 		r = fsop_new_commit(&u->file, u->base, true);
 	if (r < 0) {
 		fail(u, -r);
+		return;
+	}
+	if (u->sync) {
+		sync_and_answer(u, size);
 		return;
 	}
 	u->answered = true;

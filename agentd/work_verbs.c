@@ -7,6 +7,11 @@
 
 /* Everything that a worker can do. */
 const struct work_verb work_verbs[] = {
-	{ "archive-out", archive_out }, { "list", fsop_list },	 { "remove", fsop_remove },
-	{ "copy", fsop_copy },		{ "chmod", fsop_chmod }, { NULL, NULL },
+	{ "archive-out", archive_out },
+	{ "list", fsop_list },
+	{ "remove", fsop_remove },
+	{ "copy", fsop_copy },
+	{ "chmod", fsop_chmod },
+	{ "sync", fsop_sync },
+	{ NULL, NULL },
 };

@@ -87,8 +87,8 @@ void httpd_reply_json(struct httpd_req *r, int status, struct cJSON *j);
 /* {"detail": "<message>"} */
 void httpd_reply_error(struct httpd_req *r, int status, const char *fmt, ...) PRINTF(3, 4);
 
-/* LENGTH bytes of the regular file FD from OFFSET, by sendfile(2) where that works. FD is owned from here on. A file that
- * becomes shorter meanwhile cuts the connection, so that the client sees an incomplete answer. */
+/* LENGTH bytes of the regular file FD from OFFSET. FD is owned from here on. A file that becomes shorter meanwhile cuts the
+ * connection, so that the client sees an incomplete answer. */
 void httpd_reply_file(struct httpd_req *r, int status, const char *content_type, int fd,
 		      uint64_t offset, uint64_t length);
 
@@ -101,6 +101,8 @@ int httpd_add_header(struct httpd_req *r, const char *name, const char *value) M
  * nothing is being sent to it is noticed at the next byte sent.
  */
 void httpd_on_end(struct httpd_req *r, void (*fn)(void *arg), void *arg);
+/* Runs that FN now, so that somebody else can take the request over. */
+void httpd_end_now(struct httpd_req *r);
 
 /*
  * FN runs when the client has closed its sending side while a streamed answer waits for httpd_wake:

@@ -78,6 +78,15 @@ void httpd_on_end(struct httpd_req *r, void (*fn)(void *arg), void *arg)
 	r->x.end_arg = arg;
 }
 
+void httpd_end_now(struct httpd_req *r)
+{
+	void (*fn)(void *arg) = r->x.on_end;
+
+	r->x.on_end = NULL;
+	if (fn)
+		fn(r->x.end_arg);
+}
+
 void httpd_on_hup(struct httpd_req *r, void (*fn)(void *arg), void *arg)
 {
 	r->x.on_hup = fn;
@@ -264,7 +273,7 @@ static ssize_t on_pull(void *cls, uint64_t pos, char *p, size_t max)
 }
 
 #define PULL_BLOCK \
-	16384 /* only answers with a known length use it; chunks lie in the connection's pool */
+	65536 /* only answers with a known length use it; chunks lie in the connection's pool */
 
 /* The library's object for the answer that is ready; what it takes over is no longer ours. */
 static struct MHD_Response *make_body(struct httpd_req *r)

@@ -121,8 +121,9 @@ build/$(1)/libasb.a: $(patsubst %.c,build/$(1)/obj/%.o,$(lib_SRCS))
 endef
 $(foreach a,$(ARCHS),$(eval $(call arch_rules,$(a))))
 
-# asb-hooks is close to its limit. Everything of it lies within a MiB, so that an address takes one instruction.
-build/aarch64/obj/hooks/%.o: HARDEN_aarch64 += -mcmodel=tiny
+# These are close to their limits. Everything of them lies within a MiB, so that an address takes one instruction; when it
+# does not, the linker says that a relocation does not fit.
+build/aarch64/obj/hooks/%.o build/aarch64/obj/agentd/%.o: HARDEN_aarch64 += -mcmodel=tiny
 
 # $(call program,ARCH,NAME,SOURCES,LIBS): NAME, stripped, and NAME.debug beside it.
 define program

@@ -29,7 +29,7 @@ struct copy {
 	const char *as;	 /* the last component of the copy */
 	bool recursive, overwrite;
 	uint64_t count, bytes;
-	char buf[64 << 10];
+	char buf[16 << 10];
 };
 
 /* --- content --- */

@@ -104,7 +104,7 @@
 #define LIMIT_LIST	    10000
 #define LIMIT_LIST_MOST	    1000000
 /* Bytes of a file that are read before its answer begins: see routes_files.c. */
-#define LIMIT_FILE_HEAD	    (64UL << 10)
+#define LIMIT_FILE_HEAD	    (16UL << 10)
 /* Bytes of a file written in one turn of the loop. */
 #define LIMIT_WRITE_CHUNK   (1UL << 20)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # DEADLINE: 200
+# VARIANTS: sanitized
 """Time limits count running time. A pause whose clock goes on (a hardware counter as clock source, a restored snapshot) is
 played by SIGSTOP for agentd and its commands: both see CLOCK_MONOTONIC jump and have not run."""
 import os

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # DEADLINE: 400
+# VARIANTS: sanitized
 """Process trees where it matters which process a number is, and cgroups that are not what they seem: B38, B39, B47, B49."""
 import os
 import signal

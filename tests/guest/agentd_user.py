@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # DEADLINE: 200
+# VARIANTS: sanitized
 """Commands of other users, by passwd and group files of a stranger (A23, B50)."""
 import os
 import shutil

@@ -178,25 +178,20 @@ build/asan/obj/%.o: %.c config.mk build/deps.stamp | build/version.h
 	$(Q)gcc $(CFLAGS_ASAN) $(if $(filter tests/% fuzz/%,$<),$(CFLAGS_TESTS)) $(CFLAGS) -MMD -MP -c $< -o $@
 build/asan/libasb.a: $(patsubst %.c,build/asan/obj/%.o,$(lib_SRCS))
 	$(Q)rm -f $@ && ar rcsD $@ $^
-define unit_test
-build/asan/$(1:.c=): build/asan/obj/$(1:.c=.o) $(patsubst %.c,build/asan/obj/%.o,$(call link,$(1))) \
-		build/asan/libasb.a
+# $(call asan_program,FILE,OBJECTS)
+define asan_program
+$(1): $(2) build/asan/libasb.a
 	@mkdir -p $$(@D)
-	$$(call say,LD,'$(1:.c=) (sanitized)')
+	$$(call say,LD,'$(1:build/asan/%=%) (sanitized)')
 	$$(Q)gcc $$(SAN) -o $$@ $$(filter %.o,$$^) build/asan/libasb.a $$(LIBS_ASAN)
 endef
-$(foreach t,$(UNIT),$(eval $(call unit_test,$(t))))
+asan_objs = $(patsubst %.c,build/asan/obj/%.o,$(1))
+$(foreach t,$(UNIT),$(eval $(call asan_program,$(t:%.c=build/asan/%),$(call asan_objs,$(t) $(call link,$(t))))))
 .PHONY: unit
 unit: $(patsubst %.c,build/asan/%,$(UNIT))
 
 # The guest programs once more, for the suites that tests/run runs against both (NAME@sanitized).
-define sanitized_program
-build/asan/bin/$(1): $(patsubst %.c,build/asan/obj/%.o,$(2)) build/asan/libasb.a
-	@mkdir -p $$(@D)
-	$$(call say,LD,'$(1) (sanitized)')
-	$$(Q)gcc $$(SAN) -o $$@ $$(filter %.o,$$^) build/asan/libasb.a $$(LIBS_ASAN)
-endef
-$(foreach p,$(guest_have),$(eval $(call sanitized_program,$(p),$($($(p)_MOD)_SRCS))))
+$(foreach p,$(guest_have),$(eval $(call asan_program,build/asan/bin/$(p),$(call asan_objs,$($($(p)_MOD)_SRCS)))))
 .PHONY: sanitized
 sanitized: $(patsubst %,build/asan/bin/%,$(guest_have))
 
@@ -215,14 +210,8 @@ fuzz: $(FUZZ:fuzz/%.c=build/fuzz/%)
 	$(Q)scripts/run-fuzz $(FUZZ_TIME) $^
 
 # The same without libFuzzer, for tests/guest/fuzz_corpus.py: `make check` replays what is in fuzz/corpus.
-define fuzz_replay
-build/asan/$(1:.c=): build/asan/obj/$(1:.c=.o) build/asan/obj/tests/lib/replay.o $(patsubst %.c,build/asan/obj/%.o,$(call link,$(1))) \
-		build/asan/libasb.a
-	@mkdir -p $$(@D)
-	$$(call say,LD,'$(1:.c=) (sanitized)')
-	$$(Q)gcc $$(SAN) -o $$@ $$(filter %.o,$$^) build/asan/libasb.a $$(LIBS_ASAN)
-endef
-$(foreach t,$(FUZZ),$(eval $(call fuzz_replay,$(t))))
+$(foreach t,$(FUZZ),$(eval $(call asan_program,$(t:%.c=build/asan/%),\
+	$(call asan_objs,$(t) tests/lib/replay.c $(call link,$(t))))))
 .PHONY: fuzz-replay
 fuzz-replay: $(patsubst %.c,build/asan/%,$(FUZZ))
 

@@ -133,10 +133,33 @@ static void limit(int what, rlim_t most)
 	(void)setrlimit(what, &l);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+
+static bool confined;
+
+/* The leak checker traces its own process at the end, which a worker may not. */
+int __lsan_is_turned_off(void)
+{
+	return confined;
+}
+
+/* The sanitizer's shadow takes terabytes of addresses. */
+static void limit_memory(void)
+{
+	confined = true;
+}
+#else
+static void limit_memory(void)
+{
+	limit(RLIMIT_AS, LIMIT_WORKER_MEMORY);
+}
+#endif
+
 static void give_up_privileges(void)
 {
 	fd_close_from(STDERR_FILENO + 1);
-	limit(RLIMIT_AS, LIMIT_WORKER_MEMORY);
+	limit_memory();
 	limit(RLIMIT_CPU, LIMIT_WORKER_CPU_S);
 	limit(RLIMIT_NOFILE, LIMIT_WORKER_FILES);
 	limit(RLIMIT_CORE, 0);

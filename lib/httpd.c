@@ -38,6 +38,7 @@
 
 #define POOL_BYTES (32U << 10) /* of each connection: head, fields, and the buffer of a chunk */
 #define DRAIN_S	   2
+#define GONE_S	   10 /* for the rest of a request whose last byte has been sent */
 #define NS_PER_S   1000000000LL
 
 static void run_library(struct httpd *h)
@@ -93,8 +94,12 @@ static void on_hup(struct loop_watch *w, uint32_t events)
 	else
 		ignore_result(loop_set(w, 0));
 	if (!r->suspended) {
-		if (r->x.reply != HTTPD_REPLY_QUEUED) /* else when that has been sent */
+		if (r->x.reply != HTTPD_REPLY_QUEUED) { /* else when that has been sent */
 			read_again(r);
+			/* There are states in which it does not, e.g. a chunk's size that fills its buffer. */
+			if (r->x.reply != HTTPD_REPLY_EARLY)
+				loop_arm(r->h->loop, &r->deadline, GONE_S * NS_PER_S);
+		}
 	} else if (r->x.reply == HTTPD_REPLY_QUEUED && broken) {
 		r->gone = true;
 		httpd_resume(r);
@@ -245,6 +250,7 @@ static enum MHD_Result on_complete(struct httpd_req *r)
 
 	if (x->reply == HTTPD_REPLY_EARLY || r->h->stopping)
 		return MHD_NO; /* ends the connection */
+	loop_disarm(&r->deadline);
 	if (!x->body_done) {
 		x->body_done = true;
 		x->in_callback = true;
@@ -294,7 +300,10 @@ static void on_deadline(struct loop_timer *t)
 		read_again(r);
 		return;
 	}
+	if (r->suspended)
+		return;			  /* what it waits for has its own */
 	(void)shutdown(r->fd, SHUT_RDWR); /* the library sees the end and closes */
+	httpd_set_timeout(r, 1);	  /* or, where it does not look, its own limit does */
 }
 
 static void connection_begins(struct httpd *h, struct MHD_Connection *con, void **ctx)

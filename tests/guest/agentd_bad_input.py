@@ -31,6 +31,7 @@ with open(work + "/file", "w") as f:
 a.put("live", argv=["sleep", "1000"], stdin=True)
 a.put("loud", argv=["yes"])
 HAVE_PTY = a.put("term", argv=["sleep", "1000"], pty={"rows": 10, "cols": 10})[0] == 201
+base = a.fds()
 
 # --- what is known of some routes: a body that would do (and no harm), and the types of members
 S, P, I, B, O, A, M, U, ANY = "string", "path", "integer", "bool", "object", "array", "mode", "user", "any"
@@ -409,9 +410,9 @@ def deaf():
 
 
 def settled():
-    """Descriptors and KiB when nothing is going on."""
+    """Descriptors and KiB when nothing is going on any more."""
     until(lambda: a.json("GET", "/v1/info")[1]["in_flight"] == 0, 30)
-    time.sleep(0.3)
+    until(lambda: a.fds() <= base + 2, 30)
     return a.fds(), a.rss()
 
 
@@ -427,7 +428,7 @@ for part in (bad_bodies, bad_members, bad_targets, bad_lengths, connections, dea
     part()
 ok, equal = real_ok, real_equal
 equal(again, [], "the whole once more")
-ok(until(lambda: settled()[0] <= fds, 20), f"leaves no descriptor ({fds} -> {a.fds()})")
+ok(settled()[0] <= base + 2, f"leaves no descriptor ({base}, {fds}, {a.fds()})")
 ok(a.rss() <= rss + 512, f"and no memory ({rss} -> {a.rss()} KiB)")
 s, listed = a.json("GET", "/v1/execs")
 equal(sorted(e["id"] for e in listed["execs"]), sorted(["live", "loud"] + ["term"] * HAVE_PTY), "no exec has been made or lost")

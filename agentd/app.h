@@ -81,5 +81,6 @@ void route_exec_resize(struct httpd_req *r);
 void route_exec_output(struct httpd_req *r);
 void route_exec_stdin(struct httpd_req *r);
 void route_archive_get(struct httpd_req *r);
+void route_archive_put(struct httpd_req *r);
 
 #endif

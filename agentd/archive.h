@@ -4,5 +4,6 @@
 
 /* Verbs of the worker (worker.h): PATH, then options as "name=1". */
 int archive_out(int argc, char **argv);
+int archive_in(int argc, char **argv);
 
 #endif

@@ -68,6 +68,7 @@
  * limits: address space, CPU seconds, descriptors. */
 #define LIMIT_WORKERS	      8
 #define LIMIT_WORKER_NS	      (60 * LIMIT_SECOND_NS)
+#define LIMIT_WORKER_TERM_NS  (2 * LIMIT_SECOND_NS) /* to tidy up, then it is killed */
 #define LIMIT_WORKER_HEAD     (64UL << 10)
 #define LIMIT_WORKER_ALIVE_NS LIMIT_SECOND_NS
 #define LIMIT_WORKER_MEMORY   (256UL << 20)

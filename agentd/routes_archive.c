@@ -34,3 +34,21 @@ void route_archive_get(struct httpd_req *r)
 			     2, WORKER_NO_INPUT);
 	free(path);
 }
+
+void route_archive_put(struct httpd_req *r)
+{
+	struct err e = ERR_INIT;
+	char *path = NULL;
+	bool keep_owner, parents;
+
+	if (!app_admits(r))
+		return;
+	if (fsop_path_query(r, "path", &path, &e) < 0)
+		httpd_reply_error(r, 400, "%s", e.msg);
+	else if (query_flag(r, "keep_owner", &keep_owner) && query_flag(r, "parents", &parents))
+		worker_serve(r, "archive-in",
+			     (const char *[]){ path, keep_owner ? "keep_owner=1" : "",
+					       parents ? "parents=1" : "" },
+			     3, WORKER_STREAM);
+	free(path);
+}

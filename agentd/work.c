@@ -54,9 +54,9 @@ int work_reply(int status, cJSON *o)
 	return say(o) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int say_error(int status, int errnum, const char *text)
+/* Consumes O, which may hold further members. */
+static int say_error(int status, int errnum, const char *text, cJSON *o)
 {
-	cJSON *o = cJSON_CreateObject();
 	const char *name = errnum ? fsop_errno_name(errnum) : NULL;
 
 	if (!o || !jsn_add_text(o, "detail", text, strlen(text)) ||
@@ -82,12 +82,13 @@ int work_error(int status, int errnum, const char *fmt, ...)
 		n = (int)sizeof(text) - 1;
 	if (errnum)
 		(void)snprintf(text + n, sizeof(text) - (size_t)n, ": %s", strerror(errnum));
-	return say_error(status, errnum, text);
+	return say_error(status, errnum, text, cJSON_CreateObject());
 }
 
-int work_fail(const struct err *e)
+int work_fail(const struct err *e, cJSON *o)
 {
-	return say_error(e->errnum ? 0 : err_http_status(e->code), e->errnum, e->msg);
+	return say_error(e->errnum ? 0 : err_http_status(e->code), e->errnum, e->msg,
+			 o ? o : cJSON_CreateObject());
 }
 
 int work_begin(const char *content_type, int64_t length)

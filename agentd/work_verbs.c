@@ -8,6 +8,7 @@
 /* Everything that a worker can do. */
 const struct work_verb work_verbs[] = {
 	{ "archive-out", archive_out },
+	{ "archive-in", archive_in },
 	{ "list", fsop_list },
 	{ "remove", fsop_remove },
 	{ "copy", fsop_copy },

@@ -37,7 +37,7 @@
  */
 
 struct worker {
-	bool used, reaped;
+	bool used, reaped, terminated;
 	struct httpd_req *r; /* NULL when it has ended */
 	struct proc_child child;
 	int cgroup_fd; /* owned; -1 = none */
@@ -65,6 +65,7 @@ static void release(struct worker *w)
 {
 	if (w->r || !w->reaped)
 		return;
+	loop_disarm(&w->deadline);
 	buf_done(&w->head);
 	fd_close(&w->child.pidfd);
 	cgroup_release(&w->cgroup_fd);
@@ -84,24 +85,35 @@ static void kill_worker(struct worker *w)
 		ignore_result(proc_signal(&w->child, SIGKILL));
 }
 
-/* The request is over, in whatever way. Killed first, so that it never takes the end of its input for the end of the body. */
+/* So that it can remove what it has half made; on_deadline kills what does not end. */
+static void terminate(struct worker *w)
+{
+	if (w->reaped || w->terminated)
+		return;
+	w->terminated = true;
+	ignore_result(proc_signal(&w->child, SIGTERM));
+	loop_arm(loop, &w->deadline, LIMIT_WORKER_TERM_NS);
+}
+
+/* The request is over, in whatever way. Signalled first, so that the worker never takes the end of its input for the end of
+ * the body. */
 static void on_end(void *arg)
 {
 	struct worker *w = arg;
 
 	w->r = NULL;
-	kill_worker(w);
+	terminate(w);
 	close_input(w);
 	loop_del(&w->out_watch);
 	fd_close(&w->out);
-	loop_disarm(&w->deadline);
 	release(w);
 }
 
 /* --- the answer --- */
 static void progress(struct worker *w)
 {
-	loop_arm(loop, &w->deadline, LIMIT_WORKER_NS);
+	if (!w->terminated)
+		loop_arm(loop, &w->deadline, LIMIT_WORKER_NS);
 }
 
 static void fail(struct worker *w, int status, const char *why)
@@ -326,13 +338,17 @@ static void on_deadline(struct loop_timer *t)
 {
 	struct worker *w = t->arg;
 
+	if (w->terminated) {
+		kill_worker(w);
+		return;
+	}
 	if (!w->in_full && !w->pulling && (w->answered || !w->body_done)) {
 		progress(w); /* it waits for the client */
 		return;
 	}
 	log_warn("worker %ld made no progress for %lld s and is killed", (long)w->child.pid,
 		 LIMIT_WORKER_NS / LIMIT_SECOND_NS);
-	kill_worker(w);
+	terminate(w);
 	fail(w, 504, "the work made no progress");
 }
 

@@ -65,8 +65,9 @@ int work_reply(int status, struct cJSON *o);
 /* The same with {"detail": …}, and "errno" by name when ERRNUM is not 0; its text is then added to the message. STATUS 0 =
  * fsop_status(ERRNUM). */
 int work_error(int status, int errnum, const char *fmt, ...) PRINTF(3, 4);
-/* The same for what err_set has described: its errno decides the status, else its code. */
-int work_fail(const struct err *e);
+/* The same for what err_set has described: its errno decides the status, else its code. O (owned; may be
+ * NULL) has further members. */
+int work_fail(const struct err *e, struct cJSON *o);
 /* Begins an answer of 200 whose body is then written by work_write. LENGTH -1 = not known. 0 or negative errno. */
 int work_begin(const char *content_type, int64_t length) MUST_CHECK;
 int work_write(const void *p, size_t n) MUST_CHECK; /* all of it; 0 or negative errno */

@@ -30,6 +30,7 @@ struct packer {
 	struct err *err;
 	struct archive *a;
 	struct archive_entry_linkresolver *links;
+	bool in_member, failed;
 	int write_error; /* negative errno of spec->write */
 	size_t path_len;
 	char path[PACK_PATH_MAX + 1]; /* of the member */
@@ -145,6 +146,7 @@ static int pack_member(struct packer *p, struct archive_entry *en, int fd)
 	int r = 0;
 
 	archive_entry_linkify(p->links, &en, &later); /* may set the size to 0 */
+	p->in_member = true;
 	if (archive_write_header(p->a, en) < ARCHIVE_WARN)
 		r = lib_failed(p);
 	if (r == 0)
@@ -154,6 +156,8 @@ static int pack_member(struct packer *p, struct archive_entry *en, int fd)
 		r = pack_content(p, fd, (off_t)archive_entry_size(en));
 	if (r == 0 && archive_write_finish_entry(p->a) < ARCHIVE_WARN)
 		r = lib_failed(p);
+	if (r == 0)
+		p->in_member = false;
 	archive_entry_free(en);
 	archive_entry_free(later);
 	return r;
@@ -281,6 +285,8 @@ static la_ssize_t write_cb(struct archive *a, void *arg, const void *buf, size_t
 {
 	struct packer *p = arg;
 
+	if (p->failed)
+		return (la_ssize_t)n; /* no end mark behind half an archive */
 	p->write_error = p->spec->write(p->spec->arg, buf, n);
 	if (p->write_error == 0)
 		return (la_ssize_t)n;
@@ -304,6 +310,24 @@ static int start(struct packer *p)
 	return 0;
 }
 
+/*
+ * After a failure inside a member, closing would first fill that member up with zeros, all of its size; archive_write_fail
+ * prevents that, at the price of a block of memory that the library then forgets.
+ */
+static int finish(struct packer *p, int r)
+{
+	p->failed = r < 0;
+	if (p->a && r < 0 && p->in_member)
+		(void)archive_write_fail(p->a);
+	else if (p->a && archive_write_close(p->a) != ARCHIVE_OK && r == 0)
+		r = lib_failed(p);
+	if (p->a)
+		(void)archive_write_free(p->a);
+	archive_entry_linkresolver_free(p->links);
+	free(p);
+	return r;
+}
+
 int pack_tree(const struct pack_spec *s, struct pack_count *ret, struct err *e)
 {
 	struct packer *p = calloc(1, sizeof(*p));
@@ -321,14 +345,5 @@ int pack_tree(const struct pack_spec *s, struct pack_count *ret, struct err *e)
 		r = start(p);
 	if (r == 0)
 		r = pack_entry(p, s->dir, s->name, 0, s->follow);
-	if (r == 0 && archive_write_close(p->a) != ARCHIVE_OK)
-		r = lib_failed(p);
-	if (p->a) {
-		if (r < 0)
-			(void)archive_write_fail(p->a); /* no end mark behind half an archive */
-		(void)archive_write_free(p->a);
-	}
-	archive_entry_linkresolver_free(p->links);
-	free(p);
-	return r;
+	return finish(p, r);
 }

@@ -27,7 +27,6 @@ enum unpack_flags {
 	UNPACK_OWNER =
 		1 << 0, /* uid and gid of the archive (by number), else those of the process */
 	UNPACK_NO_SETID = 1 << 1, /* set-user-id, set-group-id and sticky bits are dropped */
-	UNPACK_TOP_DIR = 1 << 2,  /* the first member must be a directory */
 };
 
 struct unpack_spec {

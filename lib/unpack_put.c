@@ -322,8 +322,6 @@ int unpack_put(struct unpacker *u, struct archive_entry *en)
 	const char *name;
 	int r;
 
-	if (!is_dir && (u->spec->flags & UNPACK_TOP_DIR) && u->count->members == 0)
-		return err_set(u->err, ERR_NOT_FOUND, ENOTDIR, "the directory does not exist");
 	if (!u->path[0])
 		return is_dir ? 0 : unpack_refuse(u, "would replace the directory itself");
 	r = find_place(u, u->path, &name);

@@ -78,7 +78,7 @@ static int attempts(struct asking *k, struct err *e)
 }
 
 /* What an answer that is no 200 or 201 says. */
-static int refusal(const struct asking *k, const cJSON *j, struct err *e)
+static int refusal(int status, const cJSON *j, struct err *e)
 {
 	static const struct {
 		int status, errnum;
@@ -94,23 +94,23 @@ static int refusal(const struct asking *k, const cJSON *j, struct err *e)
 
 	if (cJSON_IsObject(j))
 		ignore_result(jsn_str(j, "detail", &detail, NULL)); /* of another type: no detail */
-	while (i < ARRAY_LEN(table) && table[i].status != k->status)
+	while (i < ARRAY_LEN(table) && table[i].status != status)
 		i++;
 	(void)err_set(e,
 		      i < ARRAY_LEN(table) ? table[i].code
-		      : k->status < 500	   ? ERR_INVALID
+		      : status < 500	   ? ERR_INVALID
 					   : ERR_INTERNAL,
 		      0, "%s%.380s",
 		      detail ? "" : "the agent refused: ", detail ? detail : "no reason given");
-	return i < ARRAY_LEN(table) ? -table[i].errnum : k->status < 500 ? -EINVAL : -EIO;
+	return i < ARRAY_LEN(table) ? -table[i].errnum : status < 500 ? -EINVAL : -EIO;
 }
 
-static int take(struct asking *k, cJSON **ret, struct err *e)
+int ask_take(int status, const struct buf *body, cJSON **ret, struct err *e)
 {
-	AUTO_JSN *j = k->body.len ? jsn_parse(k->body.p, k->body.len, NULL) : NULL;
+	AUTO_JSN *j = body->len ? jsn_parse(body->p, body->len, NULL) : NULL;
 
-	if (k->status != 200 && k->status != 201)
-		return refusal(k, j, e);
+	if (status != 200 && status != 201)
+		return refusal(status, j, e);
 	if (!j) {
 		(void)err_set(e, ERR_INTERNAL, 0, "the agent's answer is no JSON document");
 		return -EIO;
@@ -134,7 +134,7 @@ int agent_ask(const struct ask *a, cJSON **ret_json, struct err *e)
 	if (r == 0)
 		r = attempts(&k, e);
 	if (r == 0)
-		r = take(&k, ret_json, e);
+		r = ask_take(k.status, &k.body, ret_json, e);
 	http_free(k.http);
 	buf_done(&k.body);
 	loop_done(&k.loop);

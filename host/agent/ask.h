@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "lib/buf.h"
 #include "lib/compiler.h"
 #include "lib/err.h"
 #include "lib/jsn.h"
@@ -29,5 +30,8 @@ struct ask {
  * connection failed of comes as it is.
  */
 int agent_ask(const struct ask *a, cJSON **ret_json, struct err *e) MUST_CHECK;
+
+/* The same for an answer that is here already: its STATUS and BODY. */
+int ask_take(int status, const struct buf *body, cJSON **ret_json, struct err *e) MUST_CHECK;
 
 #endif

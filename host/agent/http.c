@@ -202,6 +202,19 @@ static size_t write_cb(char *p, size_t size, size_t n, void *arg)
 	return 0; /* CURLE_WRITE_ERROR */
 }
 
+static size_t read_cb(char *p, size_t size, size_t n, void *arg)
+{
+	struct http_call *c = arg;
+	ssize_t k = c->spec.read(c->spec.arg, p, size * n);
+
+	if (k >= 0)
+		return (size_t)k;
+	if (k == -EAGAIN)
+		return CURL_READFUNC_PAUSE;
+	c->data_error = (int)k;
+	return CURL_READFUNC_ABORT;
+}
+
 /* --- calls --- */
 
 static void call_free(struct http_call *c)
@@ -279,11 +292,17 @@ static bool set_body(struct http_call *c)
 {
 	CURL *easy = c->easy;
 
-	if (!c->spec.body)
+	if (!c->spec.body && !c->spec.read)
 		return true;
 	c->heads = curl_slist_append(NULL, "Expect:");
 	if (!c->heads || !curl_slist_append(c->heads, "Content-Type: application/octet-stream"))
 		return false;
+	if (c->spec.read)
+		return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, c->heads) == CURLE_OK &&
+		       curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L) == CURLE_OK &&
+		       curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_LEN) == CURLE_OK &&
+		       curl_easy_setopt(easy, CURLOPT_READFUNCTION, read_cb) == CURLE_OK &&
+		       curl_easy_setopt(easy, CURLOPT_READDATA, c) == CURLE_OK;
 	return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, c->heads) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_POSTFIELDS, c->spec.body) == CURLE_OK &&

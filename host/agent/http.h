@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "lib/buf.h"
 #include "lib/compiler.h"
@@ -31,6 +32,12 @@ struct http_spec {
 	const char *path; /* with its query, encoded */
 	const void *body; /* borrowed until the end; NULL = none */
 	size_t body_len;
+	/*
+	 * A body that is made while it is sent (chunked), instead of BODY: up to N bytes into P; > 0, 0 at
+	 * its end, -EAGAIN: not now, ask again after http_resume; another negative errno ends the call
+	 * with that error. No function of http may be called here.
+	 */
+	ssize_t (*read)(void *arg, void *p, size_t n);
 	int64_t limit_ns; /* for the whole call; 0 = none */
 	/* On a connection of its own: libcurl silently sends a request again whose kept connection
 	 * turns out to be dead, which not every request stands. */

@@ -63,6 +63,8 @@ static const char *arg_word(const struct command *c)
 	case ARG_SIGNAL:
 	case ARG_PORT:
 		break;
+	case ARG_COPY:
+		return "copy";
 	}
 	return "none";
 }
@@ -82,18 +84,20 @@ static const char bash_head[] =
 	"\t\tesac\n"
 	"\tdone\n";
 
-static const char bash_tail[] = "\tif [[ $cur == -* ]]; then\n"
-				"\t\tCOMPREPLY=($(compgen -W \"$opts\" -- \"$cur\"))\n"
-				"\t\treturn\n"
-				"\tfi\n"
-				"\tcase $kind in\n"
-				"\tsandbox) ((plain == 0)) && words=$(asb ls -q 2>/dev/null) ;;\n"
-				"\tsandboxes) words=$(asb ls -q 2>/dev/null) ;;\n"
-				"\ttopic | choice | command) ((plain == 0)) && words=$list ;;\n"
-				"\tesac\n"
-				"\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-				"}\n"
-				"complete -F _asb asb\n";
+static const char bash_tail[] =
+	"\tif [[ $cur == -* ]]; then\n"
+	"\t\tCOMPREPLY=($(compgen -W \"$opts\" -- \"$cur\"))\n"
+	"\t\treturn\n"
+	"\tfi\n"
+	"\tcase $kind in\n"
+	"\tsandbox) ((plain == 0)) && words=$(asb ls -q 2>/dev/null) ;;\n"
+	"\tsandboxes) words=$(asb ls -q 2>/dev/null) ;;\n"
+	"\tcopy) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n"
+	"\ttopic | choice | command) ((plain == 0)) && words=$list ;;\n"
+	"\tesac\n"
+	"\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+	"}\n"
+	"complete -F _asb asb\n";
 
 static int bash_values(struct buf *out)
 {
@@ -214,6 +218,8 @@ static int zsh_command(struct buf *out, const struct command *c)
 	}
 	if (r == 0 && a->name && a->kind == ARG_SANDBOX)
 		r = buf_addf(out, " \\\n\t\t\t'%s:sandbox:_asb_sandboxes'", a->many ? "*" : "1");
+	if (r == 0 && a->name && a->kind == ARG_COPY)
+		r = buf_adds(out, " \\\n\t\t\t'*:file:_files'");
 	if (r == 0 && a->name && a->kind == ARG_CHOICE) {
 		r = buf_adds(out, " \\\n\t\t\t'1:shell:(");
 		if (r == 0)
@@ -307,6 +313,8 @@ static int fish_command(struct buf *out, const struct command *c)
 		r = buf_adds(out, "\n");
 	for (const enum opt_id *id = c->opts; *id != OPT_COUNT && r == 0; id++)
 		r = fish_option(out, when, &cli_opts[*id]);
+	if (r == 0 && a->name && a->kind == ARG_COPY)
+		return buf_addf(out, "complete -c asb -n %s -F\n", when);
 	if (r < 0 || !a->name || a->kind == ARG_IMAGE || a->kind == ARG_COMMAND)
 		return r;
 	r = buf_addf(out, "complete -c asb -n %s -a '", when);

@@ -331,6 +331,8 @@ static int add_plain(struct cli *c, char *word, struct err *e)
 			     "must be [[ADDRESS:]LOCAL:]REMOTE, ports from 1 to 65535");
 	if (a->kind == ARG_SIGNAL && check_signal(a->name, word, &ignored, e) < 0)
 		return -EINVAL;
+	if (a->kind == ARG_COPY && !*word)
+		return usage(e, a->name, word, "must not be empty");
 	if (a->kind == ARG_IMAGE && (!*word || strlen(word) > SANDBOX_IMAGE_MAX))
 		return usage(e, "image", word, "is not an image's name");
 	c->own_names[c->names_len++] = word;

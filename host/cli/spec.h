@@ -57,6 +57,8 @@ enum opt_id {
 	OPT_REMOTE_PORT,
 	OPT_LOCAL_PORT,
 	OPT_POLL_INTERVAL,
+	OPT_ARCHIVE,
+	OPT_FOLLOW_LINK,
 	OPT_COUNT
 };
 
@@ -99,6 +101,7 @@ enum arg_kind {
 	ARG_CHOICE, /* one of choices */
 	ARG_EXEC,   /* as TYPE_EXEC */
 	ARG_SIGNAL, /* as TYPE_SIGNAL */
+	ARG_COPY,   /* NAME:PATH, a path here, or "-" */
 	ARG_PORT,   /* [[ADDRESS:]LOCAL:]REMOTE, see ports.h */
 	ARG_COMMAND /* everything from here on, options too */
 };

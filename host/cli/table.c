@@ -61,6 +61,15 @@ static const struct arg_spec forward_args[] = {
 	  .help = "[[ADDRESS:]LOCAL:]REMOTE; LOCAL 0 or empty: a free port is picked" },
 	{ NULL },
 };
+static const struct arg_spec cp_args[] = {
+	{ .name = "SRC",
+	  .kind = ARG_COPY,
+	  .help = "NAME:PATH in a sandbox, a path here, or - for a tar on standard input" },
+	{ .name = "DST",
+	  .kind = ARG_COPY,
+	  .help = "the other: a path here, NAME:PATH, or - for a tar on standard output" },
+	{ NULL },
+};
 static const struct arg_spec topic_args[] = {
 	{ .name = "COMMAND", .kind = ARG_TOPIC, .optional = true, .help = "the command" },
 	{ NULL },
@@ -86,6 +95,8 @@ static const enum opt_id create_opts[] = { OPT_IMAGE, OPT_CPUS,	    OPT_MEMORY,	
 					   OPT_ENV,   OPT_ENV_FILE, OPT_START_TIMEOUT, OPT_BACKEND,
 					   OPT_JSON,  OPT_QUIET,    OPT_VERBOSE,       OPT_HELP,
 					   OPT_COUNT };
+static const enum opt_id cp_opts[] = { OPT_ARCHIVE, OPT_FOLLOW_LINK, OPT_JSON,
+				       OPT_QUIET,   OPT_HELP,	     OPT_COUNT };
 static const enum opt_id exec_opts[] = {
 	OPT_ENV,       OPT_ENV_FILE, OPT_WORKDIR,     OPT_USER,	   OPT_INTERACTIVE,
 	OPT_NO_STDIN,  OPT_TTY,	     OPT_NO_TTY,      OPT_TIMEOUT, OPT_DETACH,
@@ -219,6 +230,26 @@ const struct command cli_commands[] = {
 		  "lifecycle hooks (9000, or $AGENT_SANDBOX_HOOK_PORT) is refused.",
 	  .examples = EXAMPLES("asb forward app 8080", "asb forward app 8080:80 0:5432",
 			       "asb forward app -r 80 -l 8080") },
+	{ .name = "cp",
+	  .args = cp_args,
+	  .opts = cp_opts,
+	  .run = cmd_cp,
+	  .failure = 1,
+	  .summary = "copy files into a sandbox or out of it",
+	  .about =
+		  "The rules are those of docker cp. A file becomes DST, or replaces the file DST, or goes "
+		  "into the directory DST. A directory becomes DST when there is none, else it goes into "
+		  "the directory DST; SRC/. stands for what is in it. The directory that DST is in must "
+		  "exist. A PATH in a sandbox is seen from its root.\n\n"
+		  "With -, a tar is read and extracted into the directory DST, or SRC is written as one.\n\n"
+		  "Names are bytes. Modes, whole seconds of modification, symbolic and hard links and holes "
+		  "are kept; the owner becomes the agent's, or yours, unless -a is given. What a sandbox "
+		  "sends lands below DST and nowhere else: no symbolic link is followed there, and set-id bits are "
+		  "dropped. A file is replaced when all of it is here; one that was being copied when asb is "
+		  "interrupted is not.\n\n"
+		  "When the connection is cut, cp fails: what has come stays.",
+	  .examples = EXAMPLES("asb cp src app:/work", "asb cp app:/work/out/. results",
+			       "asb cp app:/var/log - | tar t", "tar c src | asb cp - app:/work") },
 	{ .name = "ls",
 	  .args = no_args,
 	  .opts = ls_opts,

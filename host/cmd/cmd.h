@@ -12,6 +12,7 @@ int cmd_shell(const struct cli *c);
 int cmd_execs(const struct cli *c);
 int cmd_forward(const struct cli *c);
 int cmd_kill(const struct cli *c);
+int cmd_cp(const struct cli *c);
 int cmd_ls(const struct cli *c);
 int cmd_ps(const struct cli *c);
 int cmd_inspect(const struct cli *c);

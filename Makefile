@@ -93,6 +93,11 @@ UPPER_IN  := image/upper/build
 deps: build/deps.stamp
 build/deps.stamp: FORCE
 	$(Q)scripts/cached deps build/deps $(DEPS_IN)
+# Objects depend on what they were compiled with, not on the libraries: a changed library costs a link. The time is that of the headers.
+build/deps-headers.stamp: build/deps.stamp
+	$(Q)h=$$(cd build/deps/ && find . -type f \( -name '*.h' -o -name '*-musl-cc' -o -name musl.specs \) | LC_ALL=C sort | \
+		xargs sha256sum | sha256sum) && { [ "$$(cat $@ 2>/dev/null)" = "$$h" ] || \
+		{ printf '%s\n' "$$h" >$@ && touch -r build/deps/$(NATIVE)/include/archive.h $@; }; }
 build/kernel-mini.stamp: FORCE
 	$(Q)scripts/cached kernel build/kernel-mini $(KERNEL_IN)
 build/kernel-debian.stamp: FORCE
@@ -110,7 +115,7 @@ build/version.h: FORCE
 	$(Q)scripts/version $@
 
 define arch_rules
-build/$(1)/obj/%.o: %.c config.mk build/deps.stamp | build/version.h
+build/$(1)/obj/%.o: %.c config.mk build/deps-headers.stamp | build/version.h
 	@mkdir -p $$(@D)
 	$$(call say,CC,'$$< ($(1))')
 	$$(Q)build/deps/bin/$(1)-musl-cc $$(CFLAGS_MUSL) $$(HARDEN_$(1)) -isystem build/deps/$(1)/include \
@@ -127,7 +132,8 @@ build/aarch64/obj/hooks/%.o build/aarch64/obj/agentd/%.o: HARDEN_aarch64 += -mcm
 
 # $(call program,ARCH,NAME,SOURCES,LIBS): NAME, stripped, and NAME.debug beside it.
 define program
-build/$(1)/bin/$(2): $(patsubst %.c,build/$(1)/obj/%.o,$(3)) build/$(1)/libasb.a scripts/check-binary config.mk
+build/$(1)/bin/$(2): $(patsubst %.c,build/$(1)/obj/%.o,$(3)) build/$(1)/libasb.a scripts/check-binary config.mk \
+		build/deps.stamp
 	@mkdir -p $$(@D)
 	$$(call say,LD,'$(2) ($(1))')
 	$$(Q)build/deps/bin/$(1)-musl-cc $$(LDFLAGS_MUSL) $$(LDFLAGS_$(1)) $$(LDFLAGS) -o $$@.full $$(filter %.o,$$^) \
@@ -172,7 +178,7 @@ link   = $(sort $(foreach l,$(filter $(1)$(comma)%,$(links)),\
 	$(wildcard $(subst $(comma), ,$(patsubst $(1)$(comma)%,%,$(l))))))
 comma := ,
 
-build/asan/obj/%.o: %.c config.mk build/deps.stamp | build/version.h
+build/asan/obj/%.o: %.c config.mk build/deps-headers.stamp | build/version.h
 	@mkdir -p $(@D)
 	$(call say,CC,'$< (sanitized)')
 	$(Q)gcc $(CFLAGS_ASAN) $(if $(filter tests/% fuzz/%,$<),$(CFLAGS_TESTS)) $(CFLAGS) -MMD -MP -c $< -o $@
@@ -180,7 +186,7 @@ build/asan/libasb.a: $(patsubst %.c,build/asan/obj/%.o,$(lib_SRCS))
 	$(Q)rm -f $@ && ar rcsD $@ $^
 # $(call asan_program,FILE,OBJECTS)
 define asan_program
-$(1): $(2) build/asan/libasb.a
+$(1): $(2) build/asan/libasb.a build/deps.stamp
 	@mkdir -p $$(@D)
 	$$(call say,LD,'$(1:build/asan/%=%) (sanitized)')
 	$$(Q)gcc $$(SAN) -o $$@ $$(filter %.o,$$^) build/asan/libasb.a $$(LIBS_ASAN)

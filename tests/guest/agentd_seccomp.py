@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # DEADLINE: 600
+# VARIANTS: sanitized
 """Confinement: every line of agentd/seccomp/rules.h, in the filters of both architectures and in the kernel; what must go on
 working under `default`; what `restricted` takes away; what happens where the kernel cannot."""
 import errno

@@ -64,7 +64,7 @@ if can("unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", "echo 400 >/pro
     name = next(names)
     pid = a.put(name, shell="exit 3")[1]["pid"]
     a.output(name)
-    out, err, end = run(a, f"i=0; while [ $i -lt 5000 ]; do sleep 42.{ME} & [ $! = {pid} ] && break; kill -9 $!; wait $!; i=$((i+1)); done 2>/dev/null\n"
+    out, err, end = run(a, f"i=0; while [ $i -lt 5000 ]; do setsid sleep 42.{ME} & [ $! = {pid} ] && break; kill -9 $!; wait $!; i=$((i+1)); done 2>/dev/null\n"
                            f"echo $!")
     if ok(out.decode() == f"{pid}\n" and len(alive(42)) == 1, f"the number {pid} of a leader that has ended is another's now", out):
         for to, want in (("leader", 410), ("group", 410), ("tree", 410)):
@@ -77,7 +77,7 @@ if can("unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", "echo 400 >/pro
     name = next(names)
     pid = a.put(name, shell=f"setsid sleep 43.{ME} & exit 0")[1]["pid"]
     a.output(name)
-    out, err, end = run(a, f"i=0; while [ $i -lt 5000 ]; do sleep 44.{ME} & [ $! = {pid} ] && break; kill -9 $!; wait $!; i=$((i+1)); done 2>/dev/null\n"
+    out, err, end = run(a, f"i=0; while [ $i -lt 5000 ]; do setsid sleep 44.{ME} & [ $! = {pid} ] && break; kill -9 $!; wait $!; i=$((i+1)); done 2>/dev/null\n"
                            f"echo $!")
     ok(out.decode() == f"{pid}\n", "once more, with a child that is left", out)
     equal(a.json("POST", f"/v1/execs/{name}/signal", {"signal": "KILL", "to": "tree"})[0], 200, "B38: KILL to the tree")

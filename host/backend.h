@@ -107,8 +107,11 @@ struct backend {
 	int (*connect)(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd,
 		       struct err *e);
 
-	/* Console or log output: opens what there is for reading from the start. The caller owns
-	 * *RET_FD. */
+	/*
+	 * Console or log output: opens what there is for reading from the start; the caller owns
+	 * *RET_FD. Each line begins with its time, "YYYY-MM-DDTHH:MM:SS.uuuuuuZ "; what came last
+	 * may be no whole line yet. The file grows, and may lose its oldest lines in place.
+	 */
 	int (*open_log)(const char *id, int *ret_fd, struct err *e);
 
 	/* Removes what crashed processes left behind (unlocked folders of sandboxes nobody

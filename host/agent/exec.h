@@ -46,6 +46,12 @@ struct exec_spec { /* all borrowed */
 	 * signal nor a reader that is gone kills it. NULL = start one. */
 	const char *attach;
 	uint64_t offset, fed;
+	/* With attach, to look only: signals end us and are not passed on. */
+	enum exec_watch {
+		EXEC_TAKE_PART,
+		EXEC_WATCH_NOW, /* what is held by now */
+		EXEC_WATCH_END	/* until it has ended */
+	} watch;
 	bool capture; /* collect the output in the result instead of printing it */
 	bool leave;   /* the sandbox is thrown away afterwards: do not tidy up in it */
 };

@@ -182,6 +182,9 @@ static void on_done(void *arg, int status, const struct buf *body, const struct 
 		write_failed(x);
 	} else if (x->phase == PHASE_EXITED) {
 		written(x);
+	} else if (x->phase == PHASE_FOLLOW && status == 200 && x->spec->watch == EXEC_WATCH_NOW) {
+		x->phase = PHASE_EXITED; /* it runs, but this is what was asked for */
+		written(x);
 	} else if (x->phase != PHASE_FOLLOW) {
 		return;
 	} else if (status == 0 &&
@@ -220,8 +223,10 @@ void follow_begin(struct exec *x)
 
 	frames_done(&x->frames);
 	frames_init(&x->frames, &frames_ops, x);
-	ignore_result(str_format(rest, sizeof(rest), "/output?offset=%llu&follow=1",
-				 (unsigned long long)x->offset)); /* it fits */
+	ignore_result(
+		str_format(rest, sizeof(rest), "/output?offset=%llu%s",
+			   (unsigned long long)x->offset,
+			   x->spec->watch == EXEC_WATCH_NOW ? "" : "&follow=1")); /* it fits */
 	exec_path(x, rest, path);
 	if (!x->attempts)
 		x->good_at = loop_now();

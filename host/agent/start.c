@@ -70,6 +70,8 @@ static void started(struct exec *x)
 	}
 	follow_begin(x);
 	feed_begin(x);
+	if (x->spec->attach)
+		term_resized(x);
 }
 
 static void on_answer(void *arg, int status, const struct buf *body, const struct err *e)

@@ -126,7 +126,7 @@ static void on_signal(void *arg, const void *siginfo)
 	if (terminal_signal(x, sig))
 		return;
 	x->res->own_signal = sig;
-	if (first && x->phase == PHASE_FOLLOW)
+	if (first && x->phase == PHASE_FOLLOW && x->spec->watch == EXEC_TAKE_PART)
 		forward(x, sig, GRACE_NS);
 	else
 		give_up(x);

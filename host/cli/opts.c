@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "host/agent/keys.h"
 #include "host/backend.h"
 #include "host/cli/ports.h"
+#include "host/cli/since.h"
 #include "host/state/state.h"
 #include "lib/buf.h"
 #include "lib/signame.h"
@@ -123,6 +125,17 @@ static int check_signal(const char *what, const char *s, uint64_t *ret, struct e
 			   "is no signal: a number from 1 to 64, or a name such as TERM");
 }
 
+static int parse_since(const char *s, int64_t *ret_ns, struct err *e)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	if (since_parse(s, now.tv_sec * 1000000000LL + now.tv_nsec, ret_ns) == 0)
+		return 0;
+	return usage(e, "--since", s,
+		     "must be a time such as 10m, 2026-11-29T18:00 or a Unix time");
+}
+
 static int parse_value(const struct opt_spec *o, struct opt_value *v, const char *s, struct err *e)
 {
 	struct keys keys;
@@ -174,6 +187,7 @@ static int parse_value(const struct opt_spec *o, struct opt_value *v, const char
 			       ? 0
 			       : usage(e, "--address", s, "must be a numeric IP address");
 	case TYPE_SINCE:
+		return parse_since(s, &v->ns, e);
 	case TYPE_FLAG:
 	case TYPE_COUNT:
 		break;

@@ -52,6 +52,14 @@ static const struct arg_spec kill_args[] = {
 	  .help = "the signal, by name or number; else that of --signal" },
 	{ NULL },
 };
+static const struct arg_spec logs_args[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ .name = "ID",
+	  .kind = ARG_EXEC,
+	  .optional = true,
+	  .help = "a command in it, whose output is wanted instead (asb execs)" },
+	{ NULL },
+};
 static const struct arg_spec forward_args[] = {
 	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
 	{ .name = "PORT",
@@ -118,6 +126,9 @@ static const enum opt_id execs_opts[] = { OPT_IDS,     OPT_NO_TRUNC, OPT_JSON,
 					  OPT_VERBOSE, OPT_HELP,     OPT_COUNT };
 static const enum opt_id kill_opts[] = { OPT_SIGNAL,  OPT_TO,	OPT_JSON, OPT_QUIET,
 					 OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+static const enum opt_id logs_opts[] = { OPT_FOLLOW,	 OPT_TAIL, OPT_SINCE,
+					 OPT_TIMESTAMPS, OPT_JSON, OPT_QUIET,
+					 OPT_VERBOSE,	 OPT_HELP, OPT_COUNT };
 static const enum opt_id forward_opts[] = { OPT_ADDRESS,       OPT_REMOTE_PORT, OPT_LOCAL_PORT,
 					    OPT_POLL_INTERVAL, OPT_JSON,	OPT_QUIET,
 					    OPT_VERBOSE,       OPT_HELP,	OPT_COUNT };
@@ -278,15 +289,20 @@ const struct command cli_commands[] = {
 	  .about = "The platform's own description of the machine.",
 	  .examples = EXAMPLES("asb inspect app") },
 	{ .name = "logs",
-	  .args = one_sandbox,
-	  .opts = plain_opts,
+	  .args = logs_args,
+	  .opts = logs_opts,
 	  .run = cmd_logs,
 	  .failure = 1,
-	  .summary = "print the console log of a sandbox",
+	  .summary = "print the log of a sandbox, or the output of a command in it",
 	  .about =
-		  "What the kernel and the services in the sandbox wrote to the console. The output of "
-		  "commands is not part of it. With --json: a document with the text.",
-	  .examples = EXAMPLES("asb logs app") },
+		  "The log of a sandbox is what the kernel and the services in it wrote to the console, "
+		  "and its last MiB is kept. The output of commands is not part of it.\n\n"
+		  "With ID it is what the agent holds of a command's output, about the last MiB: stdout "
+		  "on stdout, stderr on stderr. Its lines have no times, so --since and --timestamps do "
+		  "not go with it. To look on with -f neither signals the command nor ends it.\n\n"
+		  "-f ends when the sandbox or the command does. With --json: a document with the text.",
+	  .examples = EXAMPLES("asb logs app -f -n 20", "asb logs app --since 10m -t",
+			       "asb logs app 3f2a -f") },
 	{ .name = "stop",
 	  .args = some_sandboxes,
 	  .opts = plain_opts,

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/fd.h"
+#include "lib/str.h"
 
 int caplog_open(struct caplog *l, int dirfd, const char *name, off_t cap)
 {
@@ -69,4 +71,39 @@ void caplog_write(struct caplog *l, const char *p, size_t n)
 	k = pwrite(l->fd, p, n, l->size);
 	if (k > 0)
 		l->size += k;
+}
+
+static size_t stamp(char *out, size_t size)
+{
+	char day[24];
+	struct timespec now;
+	struct tm tm;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	if (!gmtime_r(&now.tv_sec, &tm) || !strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm))
+		return 0;
+	return str_format(out, size, "%s.%06ldZ ", day, now.tv_nsec / 1000) < 0 ? 0 : strlen(out);
+}
+
+void caplog_lines(struct caplog *l, const char *p, size_t n)
+{
+	char out[4096], time[40];
+	size_t len = 0, t = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!l->mid_line) {
+			if (!t) /* once is enough for all that came together */
+				t = stamp(time, sizeof(time));
+			memcpy(out + len, time, t);
+			len += t;
+		}
+		out[len++] = p[i];
+		l->mid_line = p[i] != '\n';
+		if (len + sizeof(time) >= sizeof(out)) {
+			caplog_write(l, out, len);
+			len = 0;
+		}
+	}
+	if (len)
+		caplog_write(l, out, len);
 }

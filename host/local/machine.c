@@ -77,7 +77,7 @@ static void on_console(struct loop_watch *w, uint32_t events)
 		loop_del(w);
 		return;
 	}
-	caplog_write(&vm->console, p, (size_t)n);
+	caplog_lines(&vm->console, p, (size_t)n);
 	boot_console(&vm->boot, p, (size_t)n);
 	seen(vm);
 }

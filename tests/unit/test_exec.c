@@ -140,6 +140,10 @@ struct how {
 	int signal_after_ms; /* SIGINT to the client */
 	int close_stdout;
 	int capture;
+	int tty, detach;
+	const char *attach; /* with offset and fed */
+	uint64_t offset, fed;
+	enum exec_watch watch;
 };
 
 /* Exit status of the client process: the command's, or one of these. */
@@ -148,7 +152,8 @@ enum {
 	C_NO_COMMAND = 249,
 	C_TIMED_OUT = 248,
 	C_INTERRUPTED = 247,
-	C_READER_GONE = 246
+	C_READER_GONE = 246,
+	C_DETACHED = 245
 };
 
 static void client(const struct how *h)
@@ -161,6 +166,12 @@ static void client(const struct how *h)
 			       .argc = 2,
 			       .timeout_ns = h->timeout_ns,
 			       .use_stdin = h->input || h->idle_input,
+			       .tty = h->tty,
+			       .detach = h->detach,
+			       .attach = h->attach,
+			       .offset = h->offset,
+			       .fed = h->fed,
+			       .watch = h->watch,
 			       .capture = h->capture };
 	struct exec_result res;
 	struct err e = ERR_INIT;
@@ -175,10 +186,13 @@ static void client(const struct how *h)
 		 : res.end == EXEC_TIMED_OUT   ? C_TIMED_OUT
 		 : res.end == EXEC_INTERRUPTED ? C_INTERRUPTED
 		 : res.end == EXEC_READER_GONE ? C_READER_GONE
+		 : res.end == EXEC_DETACHED    ? C_DETACHED
 		 : res.signal		       ? 128 + res.signal
 					       : res.exit_code;
 	if (res.lost)
 		dprintf(2, "lost %llu", (unsigned long long)res.lost);
+	if (res.skipped)
+		dprintf(2, "skipped %llu", (unsigned long long)res.skipped);
 	if (h->capture)
 		dprintf(2, "captured %zu+%zu", res.output[0].len, res.output[1].len);
 	exec_result_done(&res);
@@ -495,6 +509,70 @@ static void test_capture(void)
 	ok_str(o.err, "captured 3+2", "both streams are kept");
 }
 
+static void test_detach(void)
+{
+	static const struct how with = { .detach = 1, .tty = 1 };
+	static const struct step s[] = {
+		STEP("PUT /v1/execs/* HTTP/1.1\r\n", REPLY, STARTED),
+		{ NULL, REPLY, NULL, 0 },
+	};
+
+	play(s, &with, &o);
+	expect("detach", C_DETACHED, "", 0);
+	ok(strstr(o.log, "\"pty\":{") && !strstr(o.log, "stdin"), "it is asked for a terminal");
+	ok(!strstr(o.log, "DELETE") && !strstr(o.log, "GET"), "and for nothing more");
+}
+
+static void test_attach(void)
+{
+	static const struct how with = { .attach = "some-id", .offset = 7 };
+	static const struct how look = { .attach = "some-id", .watch = EXEC_WATCH_NOW };
+	static const struct step s[] = {
+		STEP("GET /v1/execs/some-id/output?offset=7&follow=1 ", CUT,
+		     STREAM "2a\r\n\3\0\0\0\0\0\0\x22{\"event\":\"gap\",\"from\":7,\"to\":100}\r\n"
+			    "a\r\n\1\0\0\0\0\0\0\2ab\r\n"),
+		STEP("GET /v1/execs/some-id/output?offset=102&follow=1 ", REPLY,
+		     STREAM "9\r\n\1\0\0\0\0\0\0\1c\r\n" EXIT0),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step now[] = {
+		STEP("GET /v1/execs/some-id/output?offset=0 ", REPLY,
+		     STREAM "9\r\n\1\0\0\0\0\0\0\1c\r\n0\r\n\r\n"),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step late[] = {
+		STEP("GET ", REPLY, "HTTP/1.1 416 Range\r\nContent-Length: 0\r\n\r\n"),
+		{ NULL, REPLY, NULL, 0 },
+	};
+
+	play(s, &with, &o);
+	expect("attach, cut and resumed", 0, "abc", 3);
+	ok_str(o.err, "skipped 93", "what was gone before is not lost");
+	ok(!strstr(o.log, "PUT") && !strstr(o.log, "DELETE"),
+	   "it is neither started nor forgotten");
+	play(now, &look, &o);
+	expect("a look at what there is", 0, "c", 1);
+	play(late, &with, &o);
+	expect("an offset that is not reached", C_FAILED, "", 0);
+}
+
+/* What is typed is sent without an offset, and with one when the connection broke. */
+static void test_typed(void)
+{
+	static const struct how with = { .input = "hi", .attach = "some-id", .fed = 40, .tty = 1 };
+	static const struct step s[] = {
+		STEP("GET ", HANG_NEW, STREAM),
+		STEP("POST /v1/execs/some-id/stdin?eof=1 ", CUT, ""),
+		STEP("POST /v1/execs/some-id/stdin?offset=40&eof=1 ", CUT, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
+	};
+
+	fake_state = SANDBOX_TERMINATED; /* the script's end looks like the machine's */
+	play(s, &with, &o);
+	fake_state = SANDBOX_RUNNING;
+	expect("typed", C_FAILED, "", 0);
+}
+
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
@@ -508,5 +586,8 @@ int main(void)
 	test_signals();
 	test_reader_gone();
 	test_capture();
+	test_detach();
+	test_attach();
+	test_typed();
 	return tap_done();
 }

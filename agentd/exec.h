@@ -46,8 +46,12 @@ struct exec_pipe { /* one output of a command */
 
 /* Somebody who reads the log live. Embedded in the reader's object. */
 struct exec_follower {
-	struct exec *e;			       /* NULL when the exec has been forgotten */
-	uint64_t offset;		       /* the next byte it wants */
+	struct exec *e;	 /* NULL when the exec has been forgotten */
+	uint64_t offset; /* the next byte it wants */
+	/* Until where its client is known to have everything, which is less than what was sent: of a
+	 * client that asks for a bounded piece at a time. Else the same as offset. */
+	uint64_t sure;
+	bool bounded;
 	void (*wake)(struct exec_follower *f); /* there may be something new */
 	struct exec_follower *next;
 };

@@ -154,9 +154,12 @@ static uint64_t anchor(const struct exec *e)
 
 	if (!e->followers)
 		return e->anchor;
-	for (const struct exec_follower *f = e->followers; f; f = f->next)
-		if (f->offset > most)
-			most = f->offset;
+	for (const struct exec_follower *f = e->followers; f; f = f->next) {
+		uint64_t at = f->bounded ? f->sure : f->offset;
+
+		if (at > most)
+			most = at;
+	}
 	return most;
 }
 

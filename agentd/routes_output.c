@@ -17,6 +17,10 @@
  * event and the end of the answer. A stream whose exec is forgotten under it is cut, without an
  * exit event.
  *
+ * With `max` an answer ends after so many bytes, and the client asks for the next piece. Bytes that were sent
+ * may still be under way when a connection breaks; only the next request tells that they have arrived, and
+ * until then they are kept. So a client that bounds its pieces by half a log loses nothing.
+ *
  * As server-sent events (WHATWG HTML, section 9.2) bytes are events too, in base64, whose id is the offset
  * behind them: what a browser sends as Last-Event-ID when it comes back is where it goes on.
  */
@@ -34,6 +38,7 @@ struct stream {
 	bool alive_due;
 	struct loop_timer alive;
 	struct loop *loop;
+	uint64_t stop; /* no byte from here on */
 	size_t event_len, event_at;
 	char event[]; /* PROTO_FRAME_HEADER + EVENT_MAX, or SSE_MAX */
 };
@@ -87,7 +92,9 @@ static void gap_event(struct stream *s, uint64_t to)
 
 	(void)snprintf(rest, sizeof(rest), ",\"from\":%llu,\"to\":%llu",
 		       (unsigned long long)s->f.offset, (unsigned long long)to);
-	s->f.offset = to;
+	s->f.offset = s->f.sure = to;
+	if (s->stop < to)
+		s->stop = to;
 	make_event(s, "gap", rest);
 }
 
@@ -112,7 +119,7 @@ static void exit_event(struct stream *s, const struct exec *e)
 /* Picks the next event when there are no bytes to send. False: nothing now. */
 static bool next_event(struct stream *s, const struct exec *e)
 {
-	if (s->ended)
+	if (s->ended || s->f.offset >= s->stop)
 		return false;
 	if (e->state == EXEC_EXITED)
 		exit_event(s, e);
@@ -132,18 +139,27 @@ static void took(struct stream *s, size_t n)
 		s->f.offset += n;
 }
 
+/* What can be sent next, at most MAX bytes. */
+static size_t peek(const struct stream *s, const struct exec *e, size_t max, unsigned *ret_stream,
+		   const char **ret)
+{
+	size_t n = outlog_peek(&e->log, s->f.offset, ret_stream, ret);
+
+	if (max > s->stop - s->f.offset)
+		max = (size_t)(s->stop - s->f.offset);
+	return n < max ? n : max;
+}
+
 /* Bytes of the log as an event that is still to be sent. False when there is nothing. */
 static bool make_bytes(struct stream *s, const struct exec *e)
 {
 	unsigned stream;
 	const char *from;
-	size_t n = outlog_peek(&e->log, s->f.offset, &stream, &from);
+	size_t n = peek(s, e, SSE_RAW, &stream, &from);
 	int k;
 
 	if (n == 0)
 		return false;
-	if (n > SSE_RAW)
-		n = SSE_RAW;
 	k = snprintf(s->event, SSE_MAX,
 		     "id: %llu\nevent: %s\ndata: ", (unsigned long long)(s->f.offset + n),
 		     stream == PROTO_STREAM_STDOUT ? "stdout" : "stderr");
@@ -161,12 +177,11 @@ static size_t put_bytes(struct stream *s, const struct exec *e, char *p, size_t 
 {
 	unsigned stream;
 	const char *from;
-	size_t n = max > PROTO_FRAME_HEADER ? outlog_peek(&e->log, s->f.offset, &stream, &from) : 0;
+	size_t n =
+		max > PROTO_FRAME_HEADER ? peek(s, e, max - PROTO_FRAME_HEADER, &stream, &from) : 0;
 
 	if (n == 0)
 		return 0;
-	if (n > max - PROTO_FRAME_HEADER)
-		n = max - PROTO_FRAME_HEADER;
 	put_header(p, stream, n);
 	memcpy(p + PROTO_FRAME_HEADER, from, n);
 	took(s, n);
@@ -223,7 +238,7 @@ static ssize_t pull(void *arg, char *p, size_t max)
 	loop_arm(s->loop, &s->alive, LIMIT_ALIVE_NS);
 	if (n)
 		return (ssize_t)n;
-	if (s->ended || !s->follow)
+	if (s->ended || !s->follow || s->f.offset >= s->stop)
 		return HTTPD_PULL_END;
 	return HTTPD_PULL_LATER;
 }
@@ -271,12 +286,17 @@ static bool wants_sse(struct httpd_req *r)
 	return accept && strcasestr(accept, "text/event-stream");
 }
 
-static int read_query(struct httpd_req *r, uint64_t *ret_offset, bool *ret_follow)
+static int read_query(struct httpd_req *r, uint64_t *ret_offset, bool *ret_follow,
+		      uint64_t *ret_max)
 {
+	const char *max = httpd_query(r, "max");
 	const char *offset = httpd_query(r, "offset"), *follow = httpd_query(r, "follow");
 	const char *last = httpd_header(r, "Last-Event-ID"), *format = httpd_query(r, "format");
 
 	*ret_offset = 0;
+	*ret_max = 0;
+	if (max && str_to_u64(max, 1, UINT64_MAX, ret_max) < 0)
+		return -EINVAL;
 	if (format && strcmp(format, "sse") != 0 && strcmp(format, "frames") != 0)
 		return -EINVAL;
 	if (last &&
@@ -290,7 +310,7 @@ static int read_query(struct httpd_req *r, uint64_t *ret_offset, bool *ret_follo
 	return 0;
 }
 
-static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool follow)
+static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool follow, uint64_t max)
 {
 	struct app *a = httpd_server_arg(r);
 	bool sse = wants_sse(r);
@@ -304,7 +324,9 @@ static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool fol
 	s->loop = &a->loop;
 	s->follow = follow;
 	s->sse = sse;
-	s->f.offset = offset;
+	s->f.offset = s->f.sure = offset;
+	s->f.bounded = max > 0;
+	s->stop = max && max < UINT64_MAX - offset ? offset + max : UINT64_MAX;
 	s->f.wake = on_wake;
 	s->alive.fn = on_alive;
 	s->alive.arg = s;
@@ -324,17 +346,18 @@ static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool fol
 void route_exec_output(struct httpd_req *r)
 {
 	struct exec *e = exec_find(httpd_segment(r, 0));
-	uint64_t offset;
+	uint64_t offset, max;
 	bool follow;
 
 	if (!e)
 		httpd_reply_error(r, 404, "no such exec: %s", httpd_segment(r, 0));
-	else if (read_query(r, &offset, &follow) < 0)
-		httpd_reply_error(r, 400,
-				  "offset must be a number, follow 0 or 1, format sse or frames");
+	else if (read_query(r, &offset, &follow, &max) < 0)
+		httpd_reply_error(
+			r, 400,
+			"offset and max must be numbers, follow 0 or 1, format sse or frames");
 	else if (offset > e->log.end)
 		httpd_reply_error(r, 416, "offset %llu is behind the end, which is %llu",
 				  (unsigned long long)offset, (unsigned long long)e->log.end);
 	else
-		begin(r, e, offset, follow);
+		begin(r, e, offset, follow, max);
 }

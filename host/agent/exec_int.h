@@ -53,6 +53,7 @@ struct exec {
 	struct loop_timer follow_again, silence;
 	struct sink out[2];
 	uint64_t offset; /* output bytes received */
+	uint64_t piece_end;
 	int64_t good_at; /* when something came last */
 	unsigned attempts;
 	bool paused;
@@ -81,6 +82,7 @@ struct exec {
 	/* stop.c */
 	struct http_call *signal_call, *delete_call;
 	struct loop_timer grace, deadline, last;
+	const char *signal_to;
 	bool hung_up; /* our terminal has gone, or we were asked to go */
 	char signal_body[64];
 };

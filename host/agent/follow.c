@@ -14,10 +14,14 @@
  * seconds when it has nothing else to say, so silence of SILENCE_NS is a dead connection (or a
  * suspended sandbox: then we wait on).
  *
+ * Output is asked for in pieces of PIECE bytes: what an answer carries may be lost on the way when
+ * its connection breaks, and the agent keeps it until we have asked for the next one.
+ *
  * Back-pressure: while a sink has bytes left over, libcurl is told to pause, so the guest's ring
  * fills and the command waits, as it would for a pipe.
  */
 
+#define PIECE	     (512U << 10)
 #define SILENCE_NS   (45LL * 1000000000)
 #define END_NS	     (1LL * 1000000000)	 /* from the exit event to the end of the answer */
 #define GIVE_UP_NS   (60LL * 1000000000) /* of attempts that bring nothing */
@@ -182,6 +186,8 @@ static void on_done(void *arg, int status, const struct buf *body, const struct 
 		write_failed(x);
 	} else if (x->phase == PHASE_EXITED) {
 		written(x);
+	} else if (x->phase == PHASE_FOLLOW && status == 200 && x->offset >= x->piece_end) {
+		follow_begin(x);
 	} else if (x->phase == PHASE_FOLLOW && status == 200 && x->spec->watch == EXEC_WATCH_NOW) {
 		x->phase = PHASE_EXITED; /* it runs, but this is what was asked for */
 		written(x);
@@ -223,11 +229,12 @@ void follow_begin(struct exec *x)
 
 	frames_done(&x->frames);
 	frames_init(&x->frames, &frames_ops, x);
-	ignore_result(
-		str_format(rest, sizeof(rest), "/output?offset=%llu%s",
-			   (unsigned long long)x->offset,
-			   x->spec->watch == EXEC_WATCH_NOW ? "" : "&follow=1")); /* it fits */
+	ignore_result(str_format(rest, sizeof(rest), "/output?offset=%llu%s&max=%u",
+				 (unsigned long long)x->offset,
+				 x->spec->watch == EXEC_WATCH_NOW ? "" : "&follow=1",
+				 PIECE)); /* it fits */
 	exec_path(x, rest, path);
+	x->piece_end = x->offset + PIECE;
 	if (!x->attempts)
 		x->good_at = loop_now();
 	loop_arm(&x->loop, &x->silence, SILENCE_NS);

@@ -17,8 +17,8 @@
  * (nohup, a job in the background) stays ignored.
  *
  * With a terminal it is as with ssh: keys are the command's, and what ends us (SIGHUP, SIGTERM,
- * SIGQUIT, a terminal that fails) hangs up the command's terminal too. It gets HUP and HANG_NS to
- * end; what has not ended then wanted to live on (nohup, tmux) and is left running.
+ * SIGQUIT, a terminal that fails) hangs up the command's terminal too. Its foreground
+ * job and then its leader get HUP, as from a terminal that is closed, and HANG_NS to end; what has not ended then wanted to live on (nohup, tmux) and is left running.
  *
  * A command that we have attached to was there before us: it gets the first signal, but nothing
  * here kills or forgets it, and hanging up leaves it as it is.
@@ -47,6 +47,8 @@ static void give_up(struct exec *x)
 	}
 }
 
+static void forward(struct exec *x, int sig, const char *to, int64_t grace_ns);
+
 static void on_signal_sent(void *arg, int status, const struct buf *body, const struct err *e)
 {
 	struct exec *x = arg;
@@ -56,9 +58,11 @@ static void on_signal_sent(void *arg, int status, const struct buf *body, const 
 	x->signal_call = NULL;
 	if (status <= 0) /* the guest does not answer: there is nothing to wait for */
 		give_up(x);
+	else if (x->hung_up && !strcmp(x->signal_to, "group"))
+		forward(x, SIGHUP, "leader", HANG_NS);
 }
 
-static void forward(struct exec *x, int sig, int64_t grace_ns)
+static void forward(struct exec *x, int sig, const char *to, int64_t grace_ns)
 {
 	char path[EXEC_PATH_MAX];
 	struct http_spec s = { .method = "POST",
@@ -71,8 +75,9 @@ static void forward(struct exec *x, int sig, int64_t grace_ns)
 
 	exec_path(x, "/signal", path);
 	ignore_result(str_format(x->signal_body, sizeof(x->signal_body),
-				 "{\"signal\":\"%s\",\"to\":\"group\"}",
-				 signame(sig))); /* it fits */
+				 "{\"signal\":\"%s\",\"to\":\"%s\"}", signame(sig),
+				 to)); /* it fits */
+	x->signal_to = to;
 	s.body_len = strlen(x->signal_body);
 	loop_arm(&x->loop, &x->grace, grace_ns);
 	http_cancel(x->signal_call);
@@ -92,7 +97,7 @@ void stop_hang_up(struct exec *x, int sig)
 	else if (x->phase == PHASE_EXITED || x->spec->attach)
 		give_up(x);
 	else
-		forward(x, SIGHUP, HANG_NS);
+		forward(x, SIGHUP, "group", HANG_NS); /* then the leader */
 }
 
 /* True when SIG is dealt with: those of a command with a terminal. */
@@ -127,7 +132,7 @@ static void on_signal(void *arg, const void *siginfo)
 		return;
 	x->res->own_signal = sig;
 	if (first && x->phase == PHASE_FOLLOW && x->spec->watch == EXEC_TAKE_PART)
-		forward(x, sig, GRACE_NS);
+		forward(x, sig, "group", GRACE_NS);
 	else
 		give_up(x);
 }

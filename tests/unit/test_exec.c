@@ -301,7 +301,7 @@ static void test_plain(void)
 {
 	static const struct step s[] = {
 		STEP("PUT /v1/execs/* HTTP/1.1\r\n", REPLY, STARTED),
-		STEP("GET /v1/execs/*/output?offset=0&follow=1 ", REPLY,
+		STEP("GET /v1/execs/*/output?offset=0&follow=1&max=524288 ", REPLY,
 		     STREAM "c\r\n\1\0\0\0\0\0\0\4a\n\0b\r\n9\r\n\2\0\0\0\0\0\0\1e\r\n" EXIT0),
 		STEP("DELETE /v1/execs/* ", REPLY, OK_REPLY),
 		{ NULL, REPLY, NULL, 0 },
@@ -528,15 +528,15 @@ static void test_attach(void)
 	static const struct how with = { .attach = "some-id", .offset = 7 };
 	static const struct how look = { .attach = "some-id", .watch = EXEC_WATCH_NOW };
 	static const struct step s[] = {
-		STEP("GET /v1/execs/some-id/output?offset=7&follow=1 ", CUT,
+		STEP("GET /v1/execs/some-id/output?offset=7&follow=1&max=524288 ", CUT,
 		     STREAM "2a\r\n\3\0\0\0\0\0\0\x22{\"event\":\"gap\",\"from\":7,\"to\":100}\r\n"
 			    "a\r\n\1\0\0\0\0\0\0\2ab\r\n"),
-		STEP("GET /v1/execs/some-id/output?offset=102&follow=1 ", REPLY,
+		STEP("GET /v1/execs/some-id/output?offset=102&follow=1&max=524288 ", REPLY,
 		     STREAM "9\r\n\1\0\0\0\0\0\0\1c\r\n" EXIT0),
 		{ NULL, REPLY, NULL, 0 },
 	};
 	static const struct step now[] = {
-		STEP("GET /v1/execs/some-id/output?offset=0 ", REPLY,
+		STEP("GET /v1/execs/some-id/output?offset=0&max=524288 ", REPLY,
 		     STREAM "9\r\n\1\0\0\0\0\0\0\1c\r\n0\r\n\r\n"),
 		{ NULL, REPLY, NULL, 0 },
 	};

@@ -34,6 +34,7 @@ struct packer {
 	int write_error; /* negative errno of spec->write */
 	size_t path_len;
 	char path[PACK_PATH_MAX + 1]; /* of the member */
+	size_t held;		      /* bytes of the member that are in BLOCK already */
 	char block[BLOCK];
 };
 
@@ -130,6 +131,10 @@ static int pack_content(struct packer *p, int fd, off_t size)
 {
 	int r = 0;
 
+	if (p->held) {
+		p->count->bytes += p->held;
+		return archive_write_data(p->a, p->block, p->held) < 0 ? lib_failed(p) : 0;
+	}
 	for (off_t at = 0; r == 0 && at < size;) {
 		size_t n = size - at < (off_t)BLOCK ? (size_t)(size - at) : BLOCK;
 
@@ -137,6 +142,20 @@ static int pack_content(struct packer *p, int fd, off_t size)
 		at += (off_t)n;
 	}
 	return r;
+}
+
+/* Files of /proc say that they are empty, and are not: what they hold is read before their size is told. */
+static int read_sizeless(struct packer *p, int fd)
+{
+	ssize_t k = 1;
+
+	while (k > 0 && p->held < BLOCK) {
+		k = pread(fd, p->block + p->held, BLOCK - p->held, (off_t)p->held);
+		if (k < 0)
+			return sys_failed(p, errno, "reading");
+		p->held += (size_t)k;
+	}
+	return p->held == BLOCK ? sys_failed(p, EFBIG, "it has no size") : 0;
 }
 
 /* Consumes EN. FD: of a regular file, else -1. */
@@ -252,7 +271,16 @@ static int pack_opened(struct packer *p, struct archive_entry *en, int dir, cons
 		return r;
 	}
 	describe(en, p, &st);
-	if (S_ISREG(st.st_mode))
+	p->held = 0;
+	if (S_ISREG(st.st_mode) && st.st_size == 0)
+		r = read_sizeless(p, fd);
+	if (r < 0) {
+		archive_entry_free(en);
+		return r;
+	}
+	if (p->held)
+		archive_entry_set_size(en, (int64_t)p->held);
+	else if (S_ISREG(st.st_mode))
 		find_holes(en, fd, &st);
 	r = pack_member(p, en, S_ISREG(st.st_mode) ? fd : -1);
 	return r < 0 || S_ISREG(st.st_mode) ? r : pack_children(p, fd_take(&fd), depth);

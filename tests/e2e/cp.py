@@ -82,9 +82,16 @@ def workers(h, work):
     p = h.start("cp", "-", "app:/tmp", stdin=subprocess.PIPE)
     p.stdin.write(b"x" * 100)
     p.stdin.flush()
-    script = ("for i in $(seq 100); do for c in /proc/[0-9]*; do case $(tr '\\0' ' ' <$c/cmdline 2>/dev/null) in agentd-worker*) "
-              "cat $c/cgroup; grep -E 'NoNewPrivs|Seccomp:' $c/status; exit;; esac; done; sleep 0.1; done")
-    r = sh(h, script)
+    script = (
+        "import glob,time\n"
+        "for i in range(600):\n"
+        " for c in glob.glob('/proc/[0-9]*/cmdline'):\n"
+        "  try:\n"
+        "   if open(c).read().startswith('agentd-worker'):\n"
+        "    d = c.rsplit('/', 1)[0]; print(open(d + '/cgroup').read(), open(d + '/status').read()); raise SystemExit\n"
+        "  except OSError: pass\n"
+        " time.sleep(0.1)\n")
+    r = h.call("exec", "--no-stdin", "app", "--", "python3", "-c", script)
     p.stdin.close()
     p.wait(60)
     ok(b"/asb/work/" in r.stdout and b"NoNewPrivs:\t1" in r.stdout, "so does a worker", r.stdout)

@@ -91,6 +91,7 @@ equal(sorted(members(get(src + "/sub/")[1])[1])[0], b"sub", "a slash at the end 
 equal(sorted(members(get(src + "/f")[1])[1]), [b"f"], "one file")
 equal(members(get(src + "/sub/link")[1])[1][b"link"].issym(), True, "a link is packed itself")
 equal(members(get(src + "/sub/link", "&follow=1")[1])[1][b"link"].isreg(), True, "with follow, what it names")
+equal(members(get("/proc/sys/kernel/ostype")[1])[0].extractfile("ostype").read(), b"Linux\n", "a file that does not tell its size")
 for path, status, name in (("/none/x", 404, "a missing one"), ("relative", 400, "a relative one"),
                            ("/" + "x" * 5000, 400, "a long one"), (src + "/f/x", 400, "a file taken for a directory")):
     s, body, _ = get(path)

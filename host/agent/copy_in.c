@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ static int finish(struct copy_flow *f, int r, struct copy_count *ret, struct err
 {
 	AUTO_JSN *j = NULL;
 
-	if (r == 0 || r == -EPIPE)
+	if (r == 0 || r == -EPIPE || stream_failed(f->stream))
 		r = stream_end(f->stream, &j, e);
 	if (r == 0)
 		read_count(j, ret);
@@ -39,10 +40,16 @@ static int send_stdin(struct copy_flow *f, struct err *e)
 {
 	char *block = malloc(BLOCK);
 	int r = block ? 0 : err_set(e, ERR_INTERNAL, ENOMEM, "copying");
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
 
 	while (r == 0) {
-		ssize_t k = read(STDIN_FILENO, block, BLOCK);
+		ssize_t k;
 
+		if (poll(&in, 1, 0) == 0) { /* what is here goes out while there is no more */
+			r = stream_turn(f->stream, STDIN_FILENO);
+			continue;
+		}
+		k = read(STDIN_FILENO, block, BLOCK);
 		if (k == 0)
 			break;
 		if (k > 0)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "host/agent/ask.h"
 #include "host/agent/http.h"
@@ -172,6 +173,26 @@ int stream_write(struct stream *s, const void *p, size_t n)
 		n -= k;
 	}
 	return 0;
+}
+
+static void on_readable(struct loop_watch *w, uint32_t events)
+{
+	(void)w;
+	(void)events; /* it has ended the wait */
+}
+
+int stream_turn(struct stream *s, int fd)
+{
+	struct loop_watch w = LOOP_WATCH_INIT;
+	int r;
+
+	if (s->over)
+		return s->err.errnum == EINTR ? -EINTR : -EPIPE;
+	w.fn = on_readable;
+	ignore_result(loop_add(&s->loop, &w, fd, EPOLLIN)); /* else it is looked at soon */
+	r = wait_for_it(s);
+	loop_del(&w);
+	return r;
 }
 
 ssize_t stream_read(struct stream *s, void *p, size_t n)

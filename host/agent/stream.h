@@ -36,6 +36,8 @@ void stream_free(struct stream *s); /* cuts the connection when it is not over; 
 
 /* Takes all N bytes. 0, or a negative errno; -EPIPE when the agent has answered already, see stream_end. */
 int stream_write(struct stream *s, const void *p, size_t n) MUST_CHECK;
+/* For a caller that waits until FD can be read: lets the stream go on until then, or for a moment. As stream_write. */
+int stream_turn(struct stream *s, int fd) MUST_CHECK;
 /* Of a 200 answer: > 0, 0 at its end (which came whole), or a negative errno; -EPROTO for another status, see
  * stream_end. */
 ssize_t stream_read(struct stream *s, void *p, size_t n) MUST_CHECK;

@@ -151,7 +151,9 @@ static int insert(struct watch *w, int wd, const char *path)
 		return -ENOMEM;
 	}
 	memmove(&w->nodes[i + 1], &w->nodes[i], (w->count - i) * sizeof(*w->nodes));
-	w->nodes[i] = (struct node){ wd, SCAN_NONE, copy };
+	w->nodes[i].wd = wd;
+	w->nodes[i].scan = SCAN_NONE;
+	w->nodes[i].path = copy;
 	w->count++;
 	bytes += strlen(path) + 1;
 	return 0;
@@ -367,7 +369,7 @@ static void overflow(struct watch *w)
 static void on_event(struct watch *w, const struct inotify_event *e)
 {
 	AUTO_BUF b = { .cap = FSOP_PATH_MAX };
-	struct node *n = find(w, e->wd);
+	struct node *n;
 	size_t old;
 
 	if (w->moved && !((e->mask & IN_MOVED_TO) && e->cookie == w->cookie))

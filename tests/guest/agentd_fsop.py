@@ -411,8 +411,15 @@ for i in range(30):
         s1.sendall(f"POST /v1/fs/list HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
         if i % 2:
             s1.recv(10)
-ok(until(lambda: a.fds() <= before and not processes(b"agentd-worker")), "clients that go leave neither descriptor nor worker",
-   (before, a.fds()))
+
+
+def workers():
+    with open(f"/proc/{a.pid}/task/{a.pid}/children") as f:
+        return f.read().split()
+
+
+ok(until(lambda: a.fds() <= before and not workers()), "clients that go leave neither descriptor nor worker",
+   (before, a.fds(), workers()))
 equal(zombies(a.pid), [], "  nor a zombie")
 s, b = fs("list", path="/usr", depth=3)
 ok(s == 200 and len(b["entries"]) > 100, "and listing still works", s)

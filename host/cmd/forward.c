@@ -150,14 +150,17 @@ static socklen_t make_address(const struct port_spec *p, struct sockaddr_storage
 /* The port that the kernel has picked. */
 static int read_port(struct port *p)
 {
-	struct sockaddr_storage a;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in four;
+		struct sockaddr_in6 six;
+	} a;
 	socklen_t len = sizeof(a);
 
-	if (getsockname(p->fd, (struct sockaddr *)&a, &len) < 0)
+	memset(&a, 0, sizeof(a));
+	if (getsockname(p->fd, &a.any, &len) < 0)
 		return -errno;
-	p->spec.local =
-		ntohs(a.ss_family == AF_INET ? ((struct sockaddr_in *)(void *)&a)->sin_port
-					     : ((struct sockaddr_in6 *)(void *)&a)->sin6_port);
+	p->spec.local = ntohs(a.any.sa_family == AF_INET ? a.four.sin_port : a.six.sin6_port);
 	return 0;
 }
 

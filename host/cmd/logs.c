@@ -250,7 +250,7 @@ static int show_output(const struct cli *c, const struct core_named *n, struct e
 	r = exec_run(&s, &res, e);
 	if (r == 0 && (res.skipped || res.lost))
 		out_note("%llu bytes of the output are not held any more",
-			 (unsigned long long)(res.skipped + res.lost));
+			 (unsigned long long)res.skipped + res.lost);
 	if (r == 0 && out_json_wanted())
 		r = output_document(c, id, &res);
 	if (r == 0 && res.end == EXEC_READER_GONE)

@@ -12,7 +12,7 @@
 #include "fuzz/fuzz.h"
 #include "lib/unpack.h"
 
-#define HOME "build/fuzz/unpack"
+#define HOME "build/fuzz/unpack.d"
 #define MARK "untouched\n"
 
 static bool usable;

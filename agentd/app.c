@@ -53,6 +53,7 @@ const struct httpd_route app_routes[] = {
 	{ "DELETE", "/v1/execs/{}", HTTPD_BODY_NONE, 0, route_exec_delete, 0 },
 	{ "GET", "/v1/execs", HTTPD_BODY_NONE, 0, route_exec_list, 0 },
 	{ "GET", "/v1/execs/{}/output", HTTPD_BODY_NONE, 0, route_exec_output, 0 },
+	{ "GET", "/v1/execs/{}/attach", HTTPD_BODY_NONE, 0, route_exec_attach, 0 },
 	{ "POST", "/v1/execs/{}/stdin", HTTPD_BODY_STREAM, 0, route_exec_stdin, 0 },
 	{ "POST", "/v1/execs/{}/signal", HTTPD_BODY_BUFFER, LIMIT_SMALL_BODY, route_exec_signal,
 	  0 },

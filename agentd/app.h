@@ -79,6 +79,7 @@ void route_exec_delete(struct httpd_req *r);
 void route_exec_signal(struct httpd_req *r);
 void route_exec_resize(struct httpd_req *r);
 void route_exec_output(struct httpd_req *r);
+void route_exec_attach(struct httpd_req *r);
 void route_exec_stdin(struct httpd_req *r);
 void route_archive_get(struct httpd_req *r);
 void route_archive_put(struct httpd_req *r);

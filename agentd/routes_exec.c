@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "app.h"
+#include "control.h"
 #include "describe.h"
 #include "exec.h"
 #include "lib/jsn.h"
-#include "lib/signame.h"
 
 /* The native routes that answer at once: start, look, list, signal, forget. */
 
@@ -129,49 +129,6 @@ void route_exec_list(struct httpd_req *r)
 }
 
 /* --- signal, forget --- */
-/* A name with or without SIG, or a number; 0 when it is neither. */
-static int signal_number(const cJSON *v)
-{
-	if (cJSON_IsNumber(v))
-		return v->valuedouble >= 1 && v->valuedouble <= SIGRTMAX ? (int)v->valuedouble : 0;
-	return cJSON_IsString(v) ? signame_number(v->valuestring) : 0;
-}
-
-static int target(const cJSON *body, enum exec_to *ret, struct err *e)
-{
-	const char *to = "tree";
-
-	if (jsn_str(body, "to", &to, e) < 0)
-		return -EINVAL;
-	if (!strcmp(to, "leader"))
-		*ret = EXEC_TO_LEADER;
-	else if (!strcmp(to, "group"))
-		*ret = EXEC_TO_GROUP;
-	else if (!strcmp(to, "tree"))
-		*ret = EXEC_TO_TREE;
-	else
-		return err_set(e, ERR_INVALID, 0, "\"to\" must be leader, group or tree");
-	return 0;
-}
-
-static void send_signal(struct httpd_req *r, struct exec *e, int sig, enum exec_to to)
-{
-	int ret = 0;
-
-	if (e->state == EXEC_EXITED && to != EXEC_TO_TREE)
-		ret = -ESRCH;
-	else if (sig == SIGKILL && to == EXEC_TO_TREE && e->state == EXEC_RUNNING)
-		exec_kill(e); /* until nothing is left */
-	else
-		ret = exec_signal(e, sig, to);
-	if (ret == -ESRCH)
-		httpd_reply_error(r, 410, "the command has ended");
-	else if (ret < 0)
-		httpd_reply_error(r, 500, "signal: %s", strerror(-ret));
-	else
-		httpd_reply_json(r, 200, cJSON_CreateObject());
-}
-
 void route_exec_signal(struct httpd_req *r)
 {
 	struct exec *x = named(r);
@@ -180,20 +137,22 @@ void route_exec_signal(struct httpd_req *r)
 	size_t n;
 	const char *p = httpd_body_data(r, &n);
 	AUTO_JSN *body = NULL;
-	int sig;
+	int sig, ret;
 
 	if (!x)
 		return;
 	body = jsn_parse(p, n, &e);
-	if (!cJSON_IsObject(body) || target(body, &to, &e) < 0) {
+	if (!cJSON_IsObject(body) || control_signal(body, &sig, &to, &e) < 0) {
 		httpd_reply_error(r, 400, "%s", e.code ? e.msg : "the body must be a JSON object");
 		return;
 	}
-	sig = signal_number(jsn_get(body, "signal"));
-	if (sig == 0)
-		httpd_reply_error(r, 400, "\"signal\" must be the name or the number of a signal");
+	ret = control_send(x, sig, to);
+	if (ret == -ESRCH)
+		httpd_reply_error(r, 410, "the command has ended");
+	else if (ret < 0)
+		httpd_reply_error(r, 500, "signal: %s", strerror(-ret));
 	else
-		send_signal(r, x, sig, to);
+		httpd_reply_json(r, 200, cJSON_CreateObject());
 }
 
 void route_exec_resize(struct httpd_req *r)

@@ -9,7 +9,7 @@ const struct cli_pair cli_exit_codes[] = {
 	{ "0", "success" },
 	{ "1", "a command other than run, exec and shell failed" },
 	{ "2", "the command line is wrong" },
-	{ "124", "run, exec, shell: the command ran out of its --timeout" },
+	{ "124", "run, exec, shell, wait: the time of --timeout is over" },
 	{ "125", "run, exec, shell: asb or the sandbox failed" },
 	{ "126", "run, exec, shell: the command is there but cannot be executed" },
 	{ "127", "run, exec, shell: there is no such command in the sandbox" },

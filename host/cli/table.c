@@ -60,6 +60,14 @@ static const struct arg_spec logs_args[] = {
 	  .help = "a command in it, whose output is wanted instead (asb execs)" },
 	{ NULL },
 };
+static const struct arg_spec wait_args[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ .name = "ID",
+	  .kind = ARG_EXEC,
+	  .optional = true,
+	  .help = "a command in it, as asb execs lists it; else the sandbox itself" },
+	{ NULL },
+};
 static const struct arg_spec forward_args[] = {
 	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
 	{ .name = "PORT",
@@ -124,6 +132,10 @@ static const enum opt_id rm_opts[] = { OPT_FORCE,   OPT_JSON, OPT_QUIET,
 				       OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 static const enum opt_id execs_opts[] = { OPT_IDS,     OPT_NO_TRUNC, OPT_JSON,
 					  OPT_VERBOSE, OPT_HELP,     OPT_COUNT };
+static const enum opt_id metrics_opts[] = { OPT_WATCH,	 OPT_INTERVAL, OPT_JSON,
+					    OPT_VERBOSE, OPT_HELP,     OPT_COUNT };
+static const enum opt_id wait_opts[] = { OPT_WAIT_TIMEOUT, OPT_JSON, OPT_VERBOSE, OPT_HELP,
+					 OPT_COUNT };
 static const enum opt_id kill_opts[] = { OPT_SIGNAL,  OPT_TO,	OPT_JSON, OPT_QUIET,
 					 OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 static const enum opt_id logs_opts[] = { OPT_FOLLOW,	 OPT_TAIL, OPT_SINCE,
@@ -226,6 +238,29 @@ const struct command cli_commands[] = {
 	  .about = "Without a signal it is KILL, which ends the command and everything that it has "
 		   "started, double forks and new sessions too. Prints the whole id.",
 	  .examples = EXAMPLES("asb kill app 3f2a", "asb kill app 3f2a TERM --to leader") },
+	{ .name = "wait",
+	  .args = wait_args,
+	  .opts = wait_opts,
+	  .run = cmd_wait,
+	  .failure = 1,
+	  .summary = "wait until a sandbox, or a command in one, has ended",
+	  .about =
+		  "Prints the state of the sandbox, or the exit status of the command: its own, 128+N after "
+		  "signal N, 124 after its time limit. That it has ended is success, however it ended; a "
+		  "sandbox that is stopped, and can go on, has not.",
+	  .examples = EXAMPLES("asb wait app", "asb wait app 3f2a --timeout 60") },
+	{ .name = "metrics",
+	  .args = one_sandbox,
+	  .opts = metrics_opts,
+	  .run = cmd_metrics,
+	  .failure = 1,
+	  .summary = "show what a sandbox uses: CPU, memory, disk, network",
+	  .about =
+		  "The numbers are the guest's own. Those of the CPUs cover half a second, or the interval of "
+		  "--watch. COMMANDS is the memory of all commands together, with its limit. With --json it is a "
+		  "document, with --json --watch one a line.",
+	  .examples = EXAMPLES("asb metrics app", "asb metrics app -w --interval 5",
+			       "asb metrics app --json") },
 	{ .name = "forward",
 	  .args = forward_args,
 	  .opts = forward_opts,

@@ -13,6 +13,8 @@ int cmd_execs(const struct cli *c);
 int cmd_forward(const struct cli *c);
 int cmd_kill(const struct cli *c);
 int cmd_cp(const struct cli *c);
+int cmd_metrics(const struct cli *c);
+int cmd_wait(const struct cli *c);
 int cmd_ls(const struct cli *c);
 int cmd_ps(const struct cli *c);
 int cmd_inspect(const struct cli *c);

@@ -141,7 +141,7 @@ build/$(1)/bin/$(2): $(patsubst %.c,build/$(1)/obj/%.o,$(3)) build/$(1)/libasb.a
 	$$(Q)$(1)-linux-gnu-objcopy --only-keep-debug $$@.full $$@.debug
 	$$(Q)$(1)-linux-gnu-objcopy --strip-all --add-gnu-debuglink=$$@.debug $$@.full $$@
 	$$(Q)rm $$@.full
-	$$(Q)scripts/check-binary $$@ $$(LIMIT_$(2))
+	$$(Q)scripts/check-binary $$@ $$(or $$(LIMIT_$(2)_$(1)),$$(LIMIT_$(2)))
 endef
 $(foreach a,$(ARCHS),$(foreach p,$(guest_have) $(host_have),\
 	$(eval $(call program,$(a),$(p),$($($(p)_MOD)_SRCS),$($($(p)_MOD)_LIBS)))))

@@ -1,6 +1,6 @@
 # agentd: the agent of a sandbox. One static program that needs nothing else of ours in its image.
 agentd_SRCS := $(wildcard agentd/*.c)
-agentd_LIBS := -lmicrohttpd_ws -lmicrohttpd -lcjson -larchive
+agentd_LIBS := -lmicrohttpd_ws -lmicrohttpd -lcjson -larchive -lbearssl
 
 # The seccomp filters, compiled from agentd/seccomp/rules.h for both architectures by a program for the machine
 # that builds. `build/gen/seccomp-gen doc` prints the lists of docs/security-model.md.

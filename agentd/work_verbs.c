@@ -7,12 +7,8 @@
 
 /* Everything that a worker can do. */
 const struct work_verb work_verbs[] = {
-	{ "archive-out", archive_out },
-	{ "archive-in", archive_in },
-	{ "list", fsop_list },
-	{ "remove", fsop_remove },
-	{ "copy", fsop_copy },
-	{ "chmod", fsop_chmod },
-	{ "sync", fsop_sync },
-	{ NULL, NULL },
+	{ "archive-out", archive_out }, { "archive-in", archive_in },
+	{ "list", fsop_list },		{ "remove", fsop_remove },
+	{ "copy", fsop_copy },		{ "chmod", fsop_chmod },
+	{ "sync", fsop_sync },		{ NULL, NULL },
 };

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,19 +20,58 @@
 #define TCP_LISTEN 0x0a
 #define UDP_FREE   0x07 /* TCP_CLOSE: not connected */
 
+#define LINE_MAX_LEN 256 /* the kernel's have 150 */
+
+/* Cuts the next word off *AT, in place: up to one of ENDS or a space. NULL at the end. */
+static char *cut(char **at, const char *ends)
+{
+	char *w = *at + strspn(*at, " "), *end = w + strcspn(w, ends);
+
+	if (!*w || *w == '\n')
+		return NULL;
+	*at = end + (*end != '\0');
+	*end = '\0';
+	return w;
+}
+
+enum {
+	SL,
+	LOCAL,
+	LOCAL_PORT,
+	REMOTE,
+	STATE,
+	QUEUES,
+	TIMER,
+	RETRANSMITS,
+	UID,
+	WAIT,
+	INODE,
+	COLUMNS
+};
+
 bool ports_read_line(const char *line, bool udp, bool v6, struct port *ret, bool *ret_more)
 {
-	unsigned port, state;
-	char addr[33];
-	unsigned long long inode;
+	char copy[LINE_MAX_LEN], *at = copy, *f[COLUMNS];
+	unsigned long port, state;
+	const char *addr;
+	uint64_t inode;
 
 	*ret_more = true;
-	/* sl local rem st tx:rx tr:when retrnsmt uid timeout inode */
-	if (sscanf(line, " %*u: %32[0-9A-F]:%4x %*[0-9A-F:] %2x %*s %*s %*s %*u %*u %llu", addr,
-		   &port, &state, &inode) != 4)
+	if (str_format(copy, sizeof(copy), "%.*s", (int)sizeof(copy) - 1, line) < 0)
+		return false;
+	for (size_t i = 0; i < COLUMNS; i++) {
+		f[i] = cut(&at, i == LOCAL ? ":" : " \n");
+		if (!f[i])
+			return false;
+	}
+	port = strtoul(f[LOCAL_PORT], NULL, 16);
+	state = strtoul(f[STATE], NULL, 16);
+	addr = f[LOCAL];
+	if (port > UINT16_MAX || str_to_u64(f[INODE], 0, UINT64_MAX, &inode) < 0)
 		return false;
 	*ret_more = udp || state == TCP_LISTEN;
-	if (state != (udp ? UDP_FREE : TCP_LISTEN) || strlen(addr) != (v6 ? 32 : 8))
+	if (state != (udp ? UDP_FREE : TCP_LISTEN) || strlen(addr) != (v6 ? 32 : 8) ||
+	    strspn(addr, "0123456789ABCDEF") != strlen(addr))
 		return false;
 	*ret = (struct port){ .port = (uint16_t)port, .udp = udp, .v6 = v6, .inode = inode };
 	for (size_t i = 0; i < strlen(addr) / 8; i++) {

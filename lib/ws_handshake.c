@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <bearssl_hash.h>
+#include <bearssl.h>
 #include <microhttpd.h>
 #include <microhttpd_ws.h>
 #include <string.h>

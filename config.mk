@@ -22,7 +22,7 @@ export SOURCE_DATE_EPOCH
 LIMIT_asb-init  := 120000
 LIMIT_agentd    := 400000
 # Every instruction has 4 bytes there, and long double, which printf and strtod compute with, is software (14 KB).
-LIMIT_agentd_aarch64 := 420000
+LIMIT_agentd_aarch64 := 408000
 LIMIT_asb-hooks := 200000
 LIMIT_asb-portd := 200000
 LIMIT_asb       := 2500000

@@ -41,8 +41,9 @@ void metrics_collect(struct app *a, struct metrics *m);
 
 /* Pure. Sizes of S in bytes; products that do not fit 64 bits become UINT64_MAX - 1. */
 void metrics_disk(struct metrics *m, const struct statfs *s);
-void metrics_read_cpu(struct metrics *m, const char *proc_stat, uint64_t ticks_per_s);
-void metrics_read_memory(struct metrics *m, const char *proc_meminfo);
-void metrics_read_net(struct metrics *m, const char *proc_net_dev); /* all but lo */
+void metrics_read_cpu(struct metrics *m, const char *s,
+		      uint64_t hz);			    /* S: /proc/stat; ticks a second */
+void metrics_read_memory(struct metrics *m, const char *s); /* S: /proc/meminfo */
+void metrics_read_net(struct metrics *m, const char *s);    /* S: /proc/net/dev; all but lo */
 
 #endif

@@ -162,7 +162,8 @@ int main(int argc, char **argv)
 	stats_reset(&reply_s, "asb run to the command's first byte (goal 1.15)");
 	stats_reset(&whole_s, "asb run to its own exit");
 	for (int i = 0; i < N; i++) {
-		const char *run[] = { argv[1], "run", "-v", "--", "echo", "hi", NULL };
+		const char *run[] = { argv[1], "run",  "-v", "--no-template",
+				      "--",    "echo", "hi", NULL };
 		int64_t whole, took = bare_boot(argv);
 
 		if (took < 0)

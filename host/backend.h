@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lib/compiler.h"
@@ -44,6 +45,7 @@ struct sandbox_spec { /* what create and run ask for; all strings borrowed */
 	enum net_mode net;
 	char *const *env; /* "K=V", NULL-terminated, for every command in it; NULL = none */
 	bool ephemeral;	  /* ends with its owner: `asb run` */
+	bool cold;	  /* boots, and neither uses nor leaves a template */
 };
 
 struct sandbox_info { /* what a backend says of one sandbox; no pointers */
@@ -69,6 +71,13 @@ struct progress {
 	 * is interrupted (EINTR) and at least every 200 ms: the operation then undoes what it did
 	 * and returns -EINTR. */
 	const volatile sig_atomic_t *cancel;
+};
+
+/* One that is to begin as a copy of another; strings borrowed. RESULT and ERR: what became of it. */
+struct sandbox_child {
+	const char *name, *id;
+	int result;
+	struct err err;
 };
 
 struct backend_owner; /* a sandbox that was just created and is still the caller's to lose */
@@ -102,6 +111,14 @@ struct backend {
 			 struct err *e); /* orderly; the disk stays */
 	int (*remove)(const char *id,
 		      struct err *e); /* ends it and removes all; fine when it is gone already */
+
+	/*
+	 * Makes CHILDREN, which the caller has recorded, as copies of ID from one instant, and starts
+	 * them; ID runs on (one that is suspended stays so). Negative: nothing was made. 0: each child
+	 * has its own result, and of one that failed nothing remains.
+	 */
+	int (*branch)(const char *id, struct sandbox_child *children, size_t n,
+		      const struct progress *p, int64_t deadline_ns, struct err *e);
 
 	/* A connected stream to PORT in the guest, blocking, CLOEXEC; the caller owns *RET_FD. */
 	int (*connect)(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd,

@@ -225,21 +225,26 @@ static int remove_children(int fd, int depth)
 	return r;
 }
 
-int fd_remove_tree(const char *path)
+int fd_remove_tree_at(int dirfd, const char *path)
 {
 	int fd, r;
 
-	if (unlink(path) == 0 || errno == ENOENT)
+	if (unlinkat(dirfd, path, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	r = remove_children(fd, 0);
-	if (r == 0 && rmdir(path) < 0 && errno != ENOENT)
+	if (r == 0 && unlinkat(dirfd, path, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		r = -errno;
 	return r;
+}
+
+int fd_remove_tree(const char *path)
+{
+	return fd_remove_tree_at(AT_FDCWD, path);
 }
 
 void fd_close_from(int first)

@@ -48,6 +48,7 @@ int fd_mkdirs(const char *path, mode_t mode) MUST_CHECK;
 
 /* Removes PATH and all below it without following symbolic links; a missing PATH is fine. */
 int fd_remove_tree(const char *path) MUST_CHECK;
+int fd_remove_tree_at(int dirfd, const char *path) MUST_CHECK;
 
 /* Closes every descriptor from FIRST on (close_range(2), else /proc/self/fd). */
 void fd_close_from(int first);

@@ -102,15 +102,17 @@ static const enum opt_id plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_
 static const enum opt_id text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 static const enum opt_id ls_opts[] = { OPT_NAMES, OPT_JSON, OPT_HELP, OPT_COUNT };
 static const enum opt_id run_opts[] = {
-	OPT_CPUS,	 OPT_MEMORY,   OPT_NET,	    OPT_ENV,	       OPT_ENV_FILE, OPT_WORKDIR,
-	OPT_USER,	 OPT_SECCOMP,  OPT_TIMEOUT, OPT_START_TIMEOUT, OPT_NAME,     OPT_BACKEND,
-	OPT_INTERACTIVE, OPT_NO_STDIN, OPT_TTY,	    OPT_NO_TTY,	       OPT_JSON,     OPT_QUIET,
-	OPT_VERBOSE,	 OPT_HELP,     OPT_COUNT
+	OPT_CPUS,    OPT_MEMORY,  OPT_NET,	   OPT_ENV,	    OPT_ENV_FILE,
+	OPT_WORKDIR, OPT_USER,	  OPT_SECCOMP,	   OPT_TIMEOUT,	    OPT_START_TIMEOUT,
+	OPT_NAME,    OPT_BACKEND, OPT_NO_TEMPLATE, OPT_INTERACTIVE, OPT_NO_STDIN,
+	OPT_TTY,     OPT_NO_TTY,  OPT_JSON,	   OPT_QUIET,	    OPT_VERBOSE,
+	OPT_HELP,    OPT_COUNT
 };
-static const enum opt_id create_opts[] = { OPT_IMAGE, OPT_CPUS,	    OPT_MEMORY,	       OPT_NET,
-					   OPT_ENV,   OPT_ENV_FILE, OPT_START_TIMEOUT, OPT_BACKEND,
-					   OPT_JSON,  OPT_QUIET,    OPT_VERBOSE,       OPT_HELP,
-					   OPT_COUNT };
+static const enum opt_id create_opts[] = { OPT_IMAGE,	      OPT_CPUS,	   OPT_MEMORY,
+					   OPT_NET,	      OPT_ENV,	   OPT_ENV_FILE,
+					   OPT_START_TIMEOUT, OPT_BACKEND, OPT_NO_TEMPLATE,
+					   OPT_JSON,	      OPT_QUIET,   OPT_VERBOSE,
+					   OPT_HELP,	      OPT_COUNT };
 static const enum opt_id cp_opts[] = { OPT_ARCHIVE, OPT_FOLLOW_LINK, OPT_JSON,
 				       OPT_QUIET,   OPT_HELP,	     OPT_COUNT };
 static const enum opt_id exec_opts[] = {
@@ -124,6 +126,8 @@ static const enum opt_id shell_opts[] = { OPT_ENV,     OPT_ENV_FILE, OPT_WORKDIR
 					  OPT_TTY,     OPT_NO_TTY,   OPT_TIMEOUT, OPT_DETACH_KEYS,
 					  OPT_SECCOMP, OPT_QUIET,    OPT_VERBOSE, OPT_HELP,
 					  OPT_COUNT };
+static const enum opt_id branch_opts[] = { OPT_NEW_NAME, OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
+					   OPT_VERBOSE,	 OPT_HELP,	    OPT_COUNT };
 static const enum opt_id start_opts[] = { OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
 					  OPT_VERBOSE,	     OPT_HELP, OPT_COUNT };
 static const enum opt_id restart_opts[] = { OPT_GRACE,	 OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
@@ -158,6 +162,8 @@ const struct command cli_commands[] = {
 	  .about =
 		  "Starts a sandbox, runs COMMAND in it, prints its output as it comes, byte for byte, "
 		  "removes the sandbox and exits with the command's status.\n\n"
+		  "The first sandbox of a kind (image, CPUs, memory, network) boots and leaves a template "
+		  "behind; later ones start from it, in a fraction of the time.\n\n"
 		  "Everything behind -- is the command. Without --, the first word is the image and the "
 		  "second begins the command; nothing from there on is an option of asb.\n\n"
 		  "On a terminal the command has a terminal too, as with asb exec; in a pipeline standard "
@@ -345,7 +351,11 @@ const struct command cli_commands[] = {
 	  .failure = 1,
 	  .summary = "suspend sandboxes",
 	  .about =
-		  "What runs in them stands still until asb start. One that is stopped already is fine.",
+		  "Everything in them is written to the disk, memory too, and they use neither memory nor CPU "
+		  "until asb start lets them go on where they were. Commands that run in them go on then, their "
+		  "output at the same byte; their timeouts count running time only. When it cannot be written "
+		  "down, the sandbox runs on. One that is stopped already is fine.\n\n"
+		  "The sandbox of an asb run only stands still, and keeps its memory.",
 	  .examples = EXAMPLES("asb stop app") },
 	{ .name = "start",
 	  .args = some_sandboxes,
@@ -354,9 +364,24 @@ const struct command cli_commands[] = {
 	  .failure = 1,
 	  .summary = "start sandboxes that were stopped or have ended",
 	  .about =
-		  "A suspended one goes on where it was; one that has ended boots from its disk. One that "
-		  "runs already is fine.",
+		  "A suspended one goes on where it was, with the clock of now and fresh randomness; one that "
+		  "has ended boots from its disk. One that runs already is fine.\n\n"
+		  "The memory of a suspended one fits only the QEMU, CPU and image that it ran with; with others "
+		  "it is refused, and asb restart boots it from its disk.",
 	  .examples = EXAMPLES("asb start app") },
+	{ .name = "branch",
+	  .args = one_sandbox,
+	  .opts = branch_opts,
+	  .run = cmd_branch,
+	  .failure = 1,
+	  .summary = "copy a running sandbox, with its memory, processes and disk",
+	  .about =
+		  "Makes one or several new sandboxes as copies of NAME from one instant, and starts them. NAME "
+		  "stands still while its changed memory and its disk are copied, and runs on. In the copies "
+		  "the same processes go on, and their commands have the same ids; host name, machine-id, "
+		  "randomness and clock are their own (docs/snapshots.md).\n\n"
+		  "A suspended sandbox can be copied too, and stays suspended.",
+	  .examples = EXAMPLES("asb branch app --name try1", "asb branch app --name a --name b") },
 	{ .name = "restart",
 	  .args = some_sandboxes,
 	  .opts = restart_opts,

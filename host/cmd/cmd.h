@@ -7,6 +7,7 @@ struct cli;
 
 int cmd_run(const struct cli *c);
 int cmd_create(const struct cli *c);
+int cmd_branch(const struct cli *c);
 int cmd_exec(const struct cli *c);
 int cmd_shell(const struct cli *c);
 int cmd_execs(const struct cli *c);

@@ -28,6 +28,7 @@ int cmd_create(const struct cli *c)
 	struct sandbox_spec s = { .name = c->names[0],
 				  .cpus = (uint32_t)c->val[OPT_CPUS].number,
 				  .memory_mib = c->val[OPT_MEMORY].number,
+				  .cold = c->val[OPT_NO_TEMPLATE].set,
 				  .net = c->val[OPT_NET].text[0] == 'u' ? NET_USER : NET_NONE };
 	const struct backend *b;
 	struct core_made m;

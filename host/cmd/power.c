@@ -99,6 +99,9 @@ static int restart_one(const struct cli *c, const char *name, const char **ret_w
 
 	if (r < 0)
 		return r;
+	if (i.state == SANDBOX_SUSPENDED &&
+	    resume(c, &n, e) < 0) /* so that it ends in good order */
+		out_warn("%s: it is restarted without that", e->msg);
 	if (i.state != SANDBOX_TERMINATED)
 		r = n.backend->power_off
 			    ? n.backend->power_off(n.record.microvm_id, c->val[OPT_GRACE].ns, e)

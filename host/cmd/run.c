@@ -52,6 +52,7 @@ int cmd_run(const struct cli *c)
 {
 	struct sandbox_spec s = { .cpus = (uint32_t)c->val[OPT_CPUS].number,
 				  .memory_mib = c->val[OPT_MEMORY].number,
+				  .cold = c->val[OPT_NO_TEMPLATE].set,
 				  .net = c->val[OPT_NET].text[0] == 'u' ? NET_USER : NET_NONE,
 				  .ephemeral = true };
 	char name[SANDBOX_NAME_MAX + 1];

@@ -58,6 +58,19 @@ int core_keep(struct core_made *m, struct err *e) MUST_CHECK; /* on failure it i
 int core_drop(struct core_made *m, struct err *e)
 	MUST_CHECK; /* ends the machine and forgets the name */
 
+/*
+ * Copies of SRC under NAMES, which are recorded first; the names of those that failed are forgotten again. RET has
+ * room for N. Negative: none was made. 0: see the result of each.
+ */
+struct core_child {
+	struct sandbox_child child; /* points into what follows */
+	char name[SANDBOX_NAME_MAX + 1];
+	char id[SANDBOX_ID_MAX + 1];
+};
+int core_branch(const struct core_named *src, const char *const *names, size_t n,
+		struct progress *p, int64_t limit_ns, struct core_child *ret, struct err *e)
+	MUST_CHECK;
+
 /* "asb-run-<8 hex digits>" */
 int core_run_name(char ret[static SANDBOX_NAME_MAX + 1], struct err *e) MUST_CHECK;
 

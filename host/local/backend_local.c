@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "host/backend.h"
+#include "host/local/children.h"
 #include "host/local/client.h"
+#include "host/local/saved.h"
 #include "host/local/start.h"
 #include "host/local/vmdir.h"
 #include "lib/fd.h"
@@ -20,7 +22,8 @@
  * QEMU; operations go to the supervisor's ctl.sock; connections to its link.sock.
  */
 
-#define SUSPEND_NS   30000000000LL
+#define SUSPEND_NS \
+	930000000000LL /* a large memory on a slow disk; the supervisor gives up before */
 #define REMOVE_NS    30000000000LL
 #define OFF_EXTRA_NS 30000000000LL /* on top of the grace: hooks, QMP, and killing */
 #define ANSWER_CAP   512
@@ -37,8 +40,13 @@ static int local_suspend(const char *id, struct err *e)
 	if (i.state == SANDBOX_TERMINATED)
 		return err_set(e, ERR_CONFLICT, 0, "the sandbox is not running");
 	r = vmdir_open(id, &dirfd, e);
-	return r < 0 ? r
-		     : client_ask(dirfd, "{\"op\":\"suspend\"}", loop_now() + SUSPEND_NS, NULL, e);
+	if (r == 0)
+		r = client_ask(dirfd, "{\"op\":\"suspend\"}", loop_now() + SUSPEND_NS, NULL, e);
+	if (r == 0 &&
+	    saved_is_there(
+		    dirfd)) /* then its supervisor ends, and it may be started again at once */
+		r = client_wait_unlocked(dirfd, loop_now() + OFF_EXTRA_NS);
+	return r;
 }
 
 static int local_resume(const char *id, const struct progress *p, int64_t deadline_ns,
@@ -61,6 +69,8 @@ static int local_power_off(const char *id, int64_t grace_ns, struct err *e)
 	AUTO_FD dirfd = -1;
 	int r = vmdir_open(id, &dirfd, e);
 
+	if (r == 0 && !vmdir_is_locked(dirfd))
+		r = saved_drop(dirfd, e); /* of one that is suspended only the disk stays */
 	if (r < 0 || !vmdir_is_locked(dirfd))
 		return r;
 	(void)snprintf(request, sizeof(request), "{\"op\":\"power_off\",\"grace_ms\":%lld}",
@@ -177,6 +187,9 @@ static int not_running(const char *id, struct err *e)
 
 	if (r < 0)
 		return r;
+	if (i.state == SANDBOX_SUSPENDED)
+		return err_set(e, ERR_UNAVAILABLE, ENOTCONN,
+			       "the sandbox is suspended: `asb start` lets it go on");
 	if (i.state == SANDBOX_TERMINATED)
 		return err_set(e, ERR_UNAVAILABLE, ENOTCONN,
 			       "the sandbox has ended%s%s: `asb start` runs it again",
@@ -251,6 +264,7 @@ const struct backend backend_local = {
 	.resume = local_resume,
 	.power_off = local_power_off,
 	.remove = local_remove,
+	.branch = children_make,
 	.connect = local_connect,
 	.open_log = local_open_log,
 	.collect = vmdir_collect,

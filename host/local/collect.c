@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/local/template.h"
 #include "host/local/vmdir.h"
 #include "host/state/state.h"
 #include "lib/fd.h"
@@ -132,6 +133,7 @@ void vmdir_collect(void)
 	DIR *dir = NULL;
 
 	buf_init(&rec.text, RECORDS_MAX);
+	template_collect();
 	rec.known = state_each(note, &rec, NULL) == 0;
 	if (vmdir_root(root, NULL) == 0)
 		dir = opendir(root);

@@ -102,7 +102,7 @@ static void on_line(struct line_peer *p, char *s, size_t n)
 {
 	struct client *c = p->arg;
 	AUTO_JSN *j = jsn_parse(s, n, NULL);
-	const char *op = "";
+	const char *op = "", *name = "";
 	uint64_t grace = 10000;
 
 	line_deadline(p, -1);
@@ -111,6 +111,7 @@ static void on_line(struct line_peer *p, char *s, size_t n)
 		return;
 	}
 	if (!j || !cJSON_IsObject(j) || jsn_str(j, "op", &op, NULL) < 0 ||
+	    jsn_str(j, "name", &name, NULL) < 0 ||
 	    jsn_u64(j, "grace_ms", 0, GRACE_MAX, &grace, NULL) < 0) {
 		invalid(c, "expected one JSON object with \"op\"");
 		return;
@@ -120,6 +121,8 @@ static void on_line(struct line_peer *p, char *s, size_t n)
 		reply_info(c);
 	} else if (!strcmp(op, "suspend")) {
 		life_suspend(c->vm, on_answer, c);
+	} else if (!strcmp(op, "branch")) {
+		life_branch(c->vm, name, on_answer, c);
 	} else if (!strcmp(op, "resume")) {
 		life_resume(c->vm, on_answer, c);
 	} else if (!strcmp(op, "power_off")) {

@@ -7,23 +7,19 @@
 #include <time.h>
 
 #include "host/local/qemu.h"
-#include "host/local/vm.h"
+#include "host/local/life_int.h"
+#include "host/local/saved.h"
 #include "lib/b64.h"
 #include "lib/log.h"
 #include "lib/proto.h"
 #include "lib/str.h"
 
 /*
- * The phases of a VM. BOOTING: QEMU answers, the guest's init reports `ready`, the run hook is
- * posted, and then it is RUNNING. Operations (suspend, resume, power off, remove) come one at a
+ * The phases of a VM. BOOTING is begin.c's affair, until it is RUNNING. Operations (suspend, resume, power off, remove) come one at a
  * time. `vm->timer` is the deadline of whatever is under way, so nothing waits for the guest or for
  * QEMU without one.
- *
- * The first boot under KVM is a test: when no line of init has come in PROBE_NS, or QEMU has died,
- * it begins anew under emulation.
  */
 
-#define RUN_NS	     60000000000LL
 #define RESUME_NS    10000000000LL
 #define SUSPEND_NS   10000000000LL
 #define TERMINATE_NS 2000000000LL
@@ -32,12 +28,10 @@
 #define QMP_NS	     10000000000LL
 #define QUIT_NS	     3000000000LL
 #define KILL_NS	     10000000000LL
-#define PROBE_NS     20000000000LL
-#define FAILED_NS    3000000000LL /* from the guest's report of a failure to its power-off */
 
 static void on_timer(struct loop_timer *t);
 
-static void arm(struct vm *vm, int64_t ns)
+void life_arm(struct vm *vm, int64_t ns)
 {
 	vm->timer.fn = on_timer;
 	vm->timer.arg = vm;
@@ -69,8 +63,15 @@ static void answer_fail(struct vm *vm, enum err_code code, const char *message)
 	answer_err(vm, &e);
 }
 
-/* Takes the place of the operation under way. False: ANSWER was called with the reason why not. */
-static bool begin(struct vm *vm, vm_answer_fn *answer, void *arg)
+void life_answer(struct vm *vm, enum err_code code, const char *message)
+{
+	if (code == ERR_NONE)
+		answer_ok(vm);
+	else
+		answer_fail(vm, code, message);
+}
+
+bool life_begin(struct vm *vm, vm_answer_fn *answer, void *arg)
 {
 	struct err e = ERR_INIT;
 
@@ -106,7 +107,7 @@ static cJSON *payload(const struct vm *vm, bool run)
 		b64_encode(raw, sizeof(raw), entropy);
 		ok = jsn_add_str(j, "entropy", entropy) && jsn_add_str(j, "time", now);
 	}
-	if (ok && run)
+	if (ok && (run || vm->origin == VM_RESTORED)) /* a branch is another sandbox than it was */
 		ok = jsn_add_str(j, "hostname", hostname);
 	if (ok && run && vm->config.env) {
 		env = cJSON_Duplicate(vm->config.env, true);
@@ -134,7 +135,7 @@ static char *body(const struct vm *vm, const char *hook)
 	return ok ? cJSON_PrintUnformatted(j) : NULL;
 }
 
-static void post(struct vm *vm, const char *hook, int64_t limit_ns, hook_done_fn *fn)
+void life_post(struct vm *vm, const char *hook, int64_t limit_ns, hook_done_fn *fn)
 {
 	char path[128];
 	char *text = body(vm, hook);
@@ -145,129 +146,6 @@ static void post(struct vm *vm, const char *hook, int64_t limit_ns, hook_done_fn
 	free(text);
 	if (r < 0)
 		fn(vm, r, strerror(-r));
-}
-
-/* --- boot --- */
-static void fail_start(struct vm *vm, const struct err *e)
-{
-	char reason[256];
-
-	if (str_format(reason, sizeof(reason), "%.250s", e->msg) < 0)
-		reason[0] = '\0';
-	vm_failed(vm, e);
-	life_finish(vm, vm->mode == VM_CREATE, reason);
-}
-
-static void fail_boot(struct vm *vm, const char *what, enum err_code code)
-{
-	struct err e = ERR_INIT;
-
-	(void)boot_fail(&vm->boot, what, code, &e);
-	fail_start(vm, &e);
-}
-
-static void start_machine(struct vm *vm)
-{
-	struct err e = ERR_INIT;
-
-	if (machine_start(vm, &e) < 0)
-		fail_start(vm, &e);
-}
-
-/* QEMU has died or the guest stands still, and KVM was not known to work: so it does not. */
-static void fall_back(struct vm *vm)
-{
-	log_warn("KVM does not run a guest on this machine; using emulation from now on");
-	vm_stage(vm, "no-kvm");
-	accel_remember(vm->qemu, vm->share.kernel, ACCEL_TCG);
-	loop_disarm(&vm->probe);
-	vm->accel = ACCEL_TCG;
-	machine_close(vm);
-	start_machine(vm);
-}
-
-static void on_probe(struct loop_timer *t)
-{
-	struct vm *vm = t->arg;
-
-	if (vm->qemu_runs)
-		machine_kill(vm); /* its end tells the rest */
-}
-
-void life_boot(struct vm *vm)
-{
-	vm->phase = VM_BOOTING;
-	vm->accel = accel_choose(vm->qemu, vm->share.kernel);
-	vm->probe.fn = on_probe;
-	vm->probe.arg = vm;
-	if (vm->accel == ACCEL_KVM_UNPROVEN)
-		loop_arm(&vm->loop, &vm->probe, PROBE_NS);
-	vm_set_status(vm, SANDBOX_PENDING, "");
-	arm(vm, vm->deadline - loop_now());
-	start_machine(vm);
-}
-
-void life_qemu_ready(struct vm *vm)
-{
-	if (vm->phase == VM_BOOTING)
-		vm_stage(vm, "qemu");
-}
-
-void life_guest_seen(struct vm *vm)
-{
-	if (vm->phase == VM_BOOTING)
-		vm_stage(vm, "kernel");
-}
-
-static void on_run_done(struct vm *vm, int status, const char *text)
-{
-	struct err e = ERR_INIT;
-
-	if (vm->phase != VM_BOOTING)
-		return;
-	if (status >= 200 && status < 300) {
-		loop_disarm(&vm->timer);
-		vm->phase = VM_RUNNING;
-		vm_set_status(vm, SANDBOX_RUNNING, "");
-		vm_ready(vm);
-		return;
-	}
-	if (status < 0)
-		(void)err_set(&e, ERR_UNAVAILABLE, 0,
-			      "the guest is up, but its run hook failed: %s", text);
-	else
-		(void)err_set(&e, ERR_UNAVAILABLE, 0, "the guest's run hook answered HTTP %d: %s",
-			      status, text);
-	fail_start(vm, &e);
-}
-
-void life_boot_changed(struct vm *vm, const char *stage)
-{
-	if (vm->phase != VM_BOOTING)
-		return;
-	if (vm->accel == ACCEL_KVM_UNPROVEN) {
-		vm->accel = ACCEL_KVM;
-		loop_disarm(&vm->probe);
-		accel_remember(vm->qemu, vm->share.kernel, ACCEL_KVM);
-	}
-	if (!vm->init_seen) {
-		vm->init_seen = true;
-		vm_stage(vm, "init");
-	}
-	if (vm->boot.error[0]) {
-		arm(vm, FAILED_NS); /* it powers itself off */
-	} else if (vm->boot.ready && !vm->run_posted) {
-		vm->run_posted = true;
-		vm_stage(vm, "agent");
-		post(vm, "run", RUN_NS, on_run_done);
-	} else if (*stage) {
-		log_info("guest: %s", stage);
-	}
-}
-
-void life_channel_up(struct vm *vm)
-{
-	link_channel_up(vm);
 }
 
 /* --- suspend and resume --- */
@@ -286,6 +164,7 @@ static void on_stopped(void *arg, const cJSON *ret, const char *why)
 		return;
 	}
 	vm->phase = VM_RUNNING;
+	vm_set_status(vm, SANDBOX_RUNNING, "");
 	(void)snprintf(text, sizeof(text), "QEMU cannot stop the guest: %.150s", why);
 	answer_fail(vm, ERR_INTERNAL, text);
 }
@@ -296,22 +175,27 @@ static void on_suspend_hook(struct vm *vm, int status, const char *text)
 		return;
 	if (status < 200 || status > 299) /* a guest cannot refuse to be suspended */
 		log_warn("suspend hook: %d %s", status, text);
-	arm(vm, QMP_NS);
+	if (vm->kept) {
+		suspend_to_disk(vm);
+		return;
+	}
+	life_arm(vm, QMP_NS); /* one that ends with its owner only stands still */
 	if (qmp_send(&vm->qmp, "stop", on_stopped, vm) < 0)
 		on_stopped(vm, NULL, "its monitor is closed");
 }
 
 void life_suspend(struct vm *vm, vm_answer_fn *answer, void *arg)
 {
-	if (!begin(vm, answer, arg))
+	if (!life_begin(vm, answer, arg))
 		return;
 	if (vm->phase == VM_SUSPENDED) {
 		answer_ok(vm);
 		return;
 	}
 	vm->phase = VM_SUSPENDING;
-	arm(vm, SUSPEND_NS + QMP_NS);
-	post(vm, "suspend", SUSPEND_NS, on_suspend_hook);
+	vm_set_status(vm, SANDBOX_SUSPENDING, "");
+	life_arm(vm, SUSPEND_NS + QMP_NS);
+	life_post(vm, "suspend", SUSPEND_NS, on_suspend_hook);
 }
 
 static void on_resume_hook(struct vm *vm, int status, const char *text)
@@ -336,8 +220,8 @@ static void on_continued(void *arg, const cJSON *ret, const char *why)
 	if (vm->phase != VM_RESUMING)
 		return;
 	if (ret) {
-		arm(vm, RESUME_NS + QMP_NS);
-		post(vm, "resume", RESUME_NS, on_resume_hook);
+		life_arm(vm, RESUME_NS + QMP_NS);
+		life_post(vm, "resume", RESUME_NS, on_resume_hook);
 		return;
 	}
 	vm->phase = VM_SUSPENDED;
@@ -347,14 +231,14 @@ static void on_continued(void *arg, const cJSON *ret, const char *why)
 
 void life_resume(struct vm *vm, vm_answer_fn *answer, void *arg)
 {
-	if (!begin(vm, answer, arg))
+	if (!life_begin(vm, answer, arg))
 		return;
 	if (vm->phase == VM_RUNNING) {
 		answer_ok(vm);
 		return;
 	}
 	vm->phase = VM_RESUMING;
-	arm(vm, QMP_NS);
+	life_arm(vm, QMP_NS);
 	if (qmp_send(&vm->qmp, "cont", on_continued, vm) < 0)
 		on_continued(vm, NULL, "its monitor is closed");
 }
@@ -363,7 +247,7 @@ void life_resume(struct vm *vm, vm_answer_fn *answer, void *arg)
 static void quit_qemu(struct vm *vm)
 {
 	vm->quit_sent = true;
-	arm(vm, QUIT_NS);
+	life_arm(vm, QUIT_NS);
 	if (qmp_send(&vm->qmp, "quit", NULL, NULL) < 0)
 		life_finish(vm, vm->destroy, "");
 }
@@ -373,7 +257,7 @@ static void on_off_taken(struct vm *vm, int status, const char *text)
 	if (vm->phase != VM_STOPPING)
 		return;
 	if (status >= 200 && status < 300) {
-		arm(vm, vm->grace_ns + OFF_EXTRA_NS);
+		life_arm(vm, vm->grace_ns + OFF_EXTRA_NS);
 		return;
 	}
 	log_warn("the guest does not power off (%d %s)", status, text);
@@ -407,16 +291,16 @@ static void stop(struct vm *vm)
 
 	vm->phase = VM_STOPPING;
 	vm_set_status(vm, SANDBOX_TERMINATING, "");
-	arm(vm, TERMINATE_NS + ASK_OFF_NS + QMP_NS);
+	life_arm(vm, TERMINATE_NS + ASK_OFF_NS + QMP_NS);
 	if (suspended && qmp_send(&vm->qmp, "cont", NULL, NULL) < 0)
 		quit_qemu(vm);
 	else
-		post(vm, "terminate", TERMINATE_NS, on_terminate_hook);
+		life_post(vm, "terminate", TERMINATE_NS, on_terminate_hook);
 }
 
 void life_power_off(struct vm *vm, int64_t grace_ns, vm_answer_fn *answer, void *arg)
 {
-	if (!begin(vm, answer, arg))
+	if (!life_begin(vm, answer, arg))
 		return;
 	vm->grace_ns = grace_ns;
 	stop(vm);
@@ -439,16 +323,18 @@ void life_remove(struct vm *vm, vm_answer_fn *answer, void *arg)
 static void on_timer(struct loop_timer *t)
 {
 	struct vm *vm = t->arg;
-	char what[64];
 
 	switch (vm->phase) {
 	case VM_BOOTING:
-		(void)snprintf(what, sizeof(what), "not ready after %lld s",
-			       (long long)((loop_now() - vm->started + 500000000) / 1000000000));
-		fail_boot(vm, what, ERR_TIMEOUT);
+		begin_late(vm);
 		break;
 	case VM_SUSPENDING:
+		if (vm->kept) {
+			suspend_late(vm);
+			break;
+		}
 		vm->phase = VM_RUNNING;
+		vm_set_status(vm, SANDBOX_RUNNING, "");
 		answer_fail(vm, ERR_TIMEOUT, "the sandbox could not be suspended in time");
 		break;
 	case VM_RESUMING:
@@ -467,6 +353,8 @@ static void on_timer(struct loop_timer *t)
 		answer_ok(vm);
 		break;
 	case VM_RUNNING:
+		branch_late(vm);
+		break;
 	case VM_SUSPENDED:
 	case VM_ENDED:
 		break;
@@ -478,11 +366,21 @@ void life_finish(struct vm *vm, bool destroy, const char *reason)
 	vm->destroy = vm->destroy || destroy;
 	if (vm->phase >= VM_ENDING)
 		return;
+	vm_set_status(vm, saved_is_there(vm->dirfd) ? SANDBOX_SUSPENDED : SANDBOX_TERMINATED,
+		      reason);
+	life_leave(vm);
+}
+
+void life_leave(struct vm *vm)
+{
 	vm->phase = VM_ENDING;
 	loop_disarm(&vm->probe);
-	vm_set_status(vm, SANDBOX_TERMINATED, reason);
+	loop_disarm(&vm->quiet);
+	make_stop(vm);
+	save_stop(vm);
+	restore_stop(vm);
 	machine_kill(vm);
-	arm(vm, vm->qemu_runs ? KILL_NS : 0);
+	life_arm(vm, vm->qemu_runs ? KILL_NS : 0);
 }
 
 void life_qemu_exited(struct vm *vm)
@@ -492,13 +390,10 @@ void life_qemu_exited(struct vm *vm)
 	machine_how_ended(vm, how, sizeof(how));
 	switch (vm->phase) {
 	case VM_BOOTING:
-		if (vm->accel != ACCEL_TCG && !vm->init_seen)
-			fall_back(vm);
-		else
-			fail_boot(vm, how, ERR_UNAVAILABLE);
+		begin_exited(vm, how);
 		break;
 	case VM_ENDING:
-		arm(vm, 0);
+		life_arm(vm, 0);
 		break;
 	case VM_STOPPING:
 		life_finish(vm, vm->destroy, "");

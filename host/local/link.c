@@ -294,6 +294,17 @@ void link_channel_up(struct vm *vm)
 	}
 }
 
+void link_cut(struct vm *vm)
+{
+	struct conn *c, *next;
+
+	for (c = vm->link ? vm->link->conns : NULL; c; c = next) {
+		next = c->next;
+		if (c->state == OPENING || c->state == BRIDGED)
+			conn_free(c);
+	}
+}
+
 int link_start(struct vm *vm, struct err *e)
 {
 	struct link *l = calloc(1, sizeof(*l));

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "host/local/qemu.h"
+#include "host/local/saved.h"
+#include "host/local/template.h"
 #include "host/local/tsc.h"
 #include "host/local/vm.h"
 #include "lib/fd.h"
@@ -145,6 +147,7 @@ static void on_down(void *arg, const char *why)
 
 	if (vm->phase < VM_STOPPING)
 		log_info("the channel is down: %s", why);
+	life_channel_down(vm);
 }
 
 static const struct chan_ops chan_ops = { .up = on_up, .down = on_down };
@@ -226,7 +229,7 @@ static int make_pairs(struct pairs *p)
 	return r < 0 ? r : fd_set_nonblock(p->err[0], true);
 }
 
-static int spawn(struct vm *vm, const struct pairs *p, struct err *e)
+static int spawn(struct vm *vm, const struct pairs *p, int state_fd, struct err *e)
 {
 	char hostname[64];
 	struct timespec now;
@@ -243,21 +246,31 @@ static int spawn(struct vm *vm, const struct pairs *p, struct err *e)
 		.cpus = vm->config.cpus,
 		.kvm = vm->accel != ACCEL_TCG,
 		.net_user = vm->config.net == NET_USER,
+		.balloon = vm->balloon,
+		.incoming = vm->origin != VM_BOOTED,
+		.state_fd = vm->origin == VM_CLONED ? state_fd : -1,
+		.ram = vm->based ? TEMPLATE_RAM : NULL,
 	};
+	int keep[QEMU_PORT_COUNT + 1];
 	int r;
 
 	qemu_hostname(vm->config.name, hostname);
-	c.tsc_khz = c.kvm ? 0 : tsc_khz();
+	if (!vm->balloon)
+		ignore_result(
+			str_format(hostname, sizeof(hostname), QEMU_TEMPLATE_HOSTNAME)); /* fits */
+	c.tsc_khz = c.kvm || c.incoming ? 0 : tsc_khz();
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	c.time_s = now.tv_sec;
 	c.time_ns = now.tv_nsec;
 	memcpy(c.fd, p->theirs, sizeof(c.fd));
+	memcpy(keep, p->theirs, sizeof(c.fd));
+	keep[QEMU_PORT_COUNT] = state_fd;
 	r = qemu_args(&c, &args);
 	if (r == 0) {
 		s.argv = args.argv;
 		s.fd[1] = s.fd[2] = p->err[1];
-		s.keep = p->theirs;
-		s.keep_len = QEMU_PORT_COUNT;
+		s.keep = keep;
+		s.keep_len = QEMU_PORT_COUNT + (state_fd >= 0);
 		s.flags = PROC_DEATHSIG | PROC_NOPATH;
 		s.child_fn = confine;
 		r = proc_spawn(&s, &vm->qemu_child, NULL, e);
@@ -303,18 +316,39 @@ static int attach(struct vm *vm, struct pairs *p)
 	return r;
 }
 
+void machine_new_channel(struct vm *vm)
+{
+	int r;
+
+	link_cut(vm);
+	chan_free(vm->chan);
+	r = chan_start(&vm->loop, CHAN_HOST, vm->channel_fd, &chan_ops, vm, &vm->chan);
+	if (r < 0) {
+		log_error("the channel: %s", strerror(-r));
+		vm->chan = NULL;
+	}
+}
+
 int machine_start(struct vm *vm, struct err *e)
 {
 	struct pairs p;
+	AUTO_FD state_fd = -1;
 	int r = make_pairs(&p);
 
 	vm->boot = (struct boot){ .ready = false };
 	vm->guest_seen = false;
 	vm->stderr_line[0] = '\0';
+	if (r == 0 && vm->origin != VM_BOOTED) {
+		state_fd = vm->state_fd =
+			openat(vm->dirfd,
+			       vm->origin == VM_CLONED ? TEMPLATE_DEVICES : SAVED "/devices",
+			       O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		r = state_fd < 0 ? -errno : 0;
+	}
 	if (r < 0)
-		(void)err_set(e, ERR_IO, -r, "cannot start QEMU: sockets");
+		(void)err_set(e, ERR_IO, -r, "cannot start QEMU");
 	else
-		r = spawn(vm, &p, e);
+		r = spawn(vm, &p, state_fd, e);
 	if (r == 0) {
 		vm->qemu_runs = true;
 		r = attach(vm, &p);
@@ -334,6 +368,7 @@ void machine_kill(struct vm *vm)
 
 void machine_close(struct vm *vm)
 {
+	link_cut(vm);
 	chan_free(vm->chan);
 	vm->chan = NULL;
 	qmp_close(&vm->qmp);

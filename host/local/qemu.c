@@ -25,6 +25,14 @@
  * With "erms" or "fsrm" kernel and libc copy by `rep movsb`, which emulation takes byte by byte: without them
  * 100 MiB through two pipes cost 1.3 s instead of 3.2 s of CPU, and 50 MiB of command output a quarter less (n = 2).
  *
+ * Memory of a template is mapped MAP_PRIVATE from a file that other VMs map too, and that QEMU opens for writing.
+ * A balloon's pages are given back by punching holes into that file (ram_block_discard_range does so for private
+ * mappings as well), and it is the guest that says which: one guest could change the memory of all others. So a
+ * machine that has to do with templates has no balloon.
+ *
+ * Device state is what `xen-save-devices-state` writes: no configuration section and no description at its end, and
+ * QEMU must be told so.
+ *
  * Sockets are inherited as connected descriptors (`-chardev socket,fd=N`), so there is no path that
  * another could open first. QEMU splits its options at commas: those in paths are doubled.
  */
@@ -124,6 +132,43 @@ static void add_kernel(struct qemu_args *a, const struct qemu_config *c)
 	    (long long)c->time_ns);
 }
 
+static void add_memory(struct qemu_args *a, const struct qemu_config *c)
+{
+	AUTO_BUF b;
+	const char *q;
+
+	buf_init(&b, 64); /* quoted() sets its own cap */
+	add(a, "-m");
+	add(a, "%lluM", (unsigned long long)c->memory_mib);
+	if (!c->ram)
+		return;
+	q = quoted(&b, c->ram);
+	if (!q) {
+		a->argc = -1;
+		return;
+	}
+	add(a, "-object");
+	add(a, "memory-backend-file,id=ram,size=%lluM,mem-path=%s,share=off",
+	    (unsigned long long)c->memory_mib, q);
+}
+
+static void add_origin(struct qemu_args *a, const struct qemu_config *c)
+{
+	if (!c->incoming) {
+		add_kernel(a, c);
+		return;
+	}
+	add(a, "-global");
+	add(a, "migration.send-configuration=off");
+	if (c->state_fd < 0)
+		add(a, "-S");
+	add(a, "-incoming");
+	if (c->state_fd < 0)
+		add(a, "defer");
+	else
+		add(a, "fd:%d", c->state_fd);
+}
+
 int qemu_args(const struct qemu_config *c, struct qemu_args *ret)
 {
 	*ret = (struct qemu_args){ .argc = 0 };
@@ -131,15 +176,15 @@ int qemu_args(const struct qemu_config *c, struct qemu_args *ret)
 		return -EINVAL;
 	add(ret, "%s", c->binary);
 	add(ret, "-M");
-	add(ret, "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=on");
+	add(ret, "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=on%s%s",
+	    c->incoming ? ",suppress-vmdesc=on" : "", c->ram ? ",memory-backend=ram" : "");
 	add(ret, "-accel");
 	add(ret, "%s", c->kvm ? "kvm" : ACCEL_TCG);
 	add(ret, "-cpu");
 	add(ret, "%s", c->kvm ? "host" : CPU_TCG);
 	add(ret, "-smp");
 	add(ret, "%u", c->cpus);
-	add(ret, "-m");
-	add(ret, "%lluM", (unsigned long long)c->memory_mib);
+	add_memory(ret, c);
 	add(ret, "-nodefaults");
 	add(ret, "-no-user-config");
 	add(ret, "-display");
@@ -150,8 +195,10 @@ int qemu_args(const struct qemu_config *c, struct qemu_args *ret)
 	add_drive(ret, "upper", "qcow2", c->disk, false);
 	add(ret, "-device");
 	add(ret, "virtio-rng-device");
-	add(ret, "-device");
-	add(ret, "virtio-balloon-device,free-page-reporting=on");
+	if (c->balloon) {
+		add(ret, "-device");
+		add(ret, "virtio-balloon-device,free-page-reporting=on");
+	}
 	if (c->net_user) {
 		add(ret, "-netdev");
 		add(ret, "user,id=net");
@@ -160,7 +207,7 @@ int qemu_args(const struct qemu_config *c, struct qemu_args *ret)
 	}
 	add(ret, "-sandbox");
 	add(ret, "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
-	add_kernel(ret, c);
+	add_origin(ret, c);
 	return ret->argc < 0 ? -ENOMEM : 0;
 }
 

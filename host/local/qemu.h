@@ -28,9 +28,20 @@ struct qemu_config { /* all strings borrowed */
 	bool kvm;
 	bool net_user;
 	uint32_t tsc_khz; /* 0 = let the guest find out, which it cannot under emulation */
+	bool balloon; /* gives memory that the guest frees back to the host; only where no template
+			 is mapped, see qemu.c */
 	int64_t time_s, time_ns;
 	int fd[QEMU_PORT_COUNT]; /* inherited sockets, one for each port */
+	/* A machine that does not boot but goes on where another one was. kernel, initrd, time and
+	 * hostname are not used then. */
+	bool incoming;
+	int state_fd;	 /* its device state, inherited: loaded at once, and then the guest runs;
+			    -1: nothing is loaded or run until QMP says so */
+	const char *ram; /* path of its memory, mapped copy-on-write; NULL: memory begins empty */
 };
+
+/* Of a guest that becomes a template: a clone's own name comes with its run hook. */
+#define QEMU_TEMPLATE_HOSTNAME "sandbox"
 
 #define QEMU_ARGS_MAX 80
 

@@ -2,9 +2,8 @@
 #include "host/local/qmp.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include "lib/str.h"
 
 /* The answers come in the order of the commands (the spec promises it for a monitor without "oob"),
  * so a queue of those who wait is enough. QEMU may be in the guest's hands: whatever does not fit
@@ -92,22 +91,36 @@ void qmp_close(struct qmp *q)
 		answer(q, NULL, "QEMU has gone");
 }
 
-int qmp_send(struct qmp *q, const char *command, qmp_done_fn *fn, void *arg)
+int qmp_ask(struct qmp *q, const char *command, cJSON *args, qmp_done_fn *fn, void *arg)
 {
-	char line[128];
-	int r;
+	AUTO_JSN *j = cJSON_CreateObject();
+	char *line = NULL;
+	int r = -ENOMEM;
 
+	if (j && args && !cJSON_AddItemToObject(j, "arguments", args)) {
+		cJSON_Delete(args);
+		return -ENOMEM;
+	}
+	if (!j)
+		cJSON_Delete(args);
 	if (!q->open)
 		return -ENOTCONN;
 	if (q->pending_len == QMP_PENDING_MAX)
 		return -EBUSY;
-	r = str_format(line, sizeof(line), "{\"execute\":\"%s\"}", command);
-	if (r == 0)
+	if (j && jsn_add_str(j, "execute", command))
+		line = cJSON_PrintUnformatted(j);
+	if (line)
 		r = line_send(&q->peer, line);
+	free(line);
 	if (r < 0)
 		return r;
 	q->pending[q->pending_len].fn = fn;
 	q->pending[q->pending_len].arg = arg;
 	q->pending_len++;
 	return 0;
+}
+
+int qmp_send(struct qmp *q, const char *command, qmp_done_fn *fn, void *arg)
+{
+	return qmp_ask(q, command, NULL, fn, arg);
 }

@@ -37,8 +37,9 @@ struct qmp {
 int qmp_open(struct qmp *q, struct loop *l, int fd) MUST_CHECK;
 void qmp_close(struct qmp *q); /* commands under way fail; fine when closed */
 
-/* A command without arguments. 0, -ENOTCONN, -EBUSY when too many are under way; FN is called only
- * after 0. */
+/* A command with ARGS (an object, owned from here on; NULL: none). 0, -ENOTCONN, -ENOMEM, -EBUSY when
+ * too many are under way; FN is called only after 0. qmp_send: the same without arguments. */
+int qmp_ask(struct qmp *q, const char *command, cJSON *args, qmp_done_fn *fn, void *arg) MUST_CHECK;
 int qmp_send(struct qmp *q, const char *command, qmp_done_fn *fn, void *arg) MUST_CHECK;
 
 #endif

@@ -52,7 +52,8 @@ static int begin(struct ram_job *j, pid_t pid, uint64_t base, uint64_t bytes, in
 	long page = sysconf(_SC_PAGESIZE);
 
 	*j = (struct ram_job)RAM_JOB_INIT;
-	if (page <= 0 || (size_t)page > BATCH_BYTES || base % (uint64_t)page || bytes % (uint64_t)page)
+	if (page <= 0 || (size_t)page > BATCH_BYTES || base % (uint64_t)page ||
+	    bytes % (uint64_t)page)
 		return -EINVAL;
 	j->page = (size_t)page;
 	j->pid = pid;
@@ -84,7 +85,9 @@ static size_t add_part(const struct ram_job *j, struct iovec *v, size_t n, uint6
 		v[n - 1].iov_len += j->page;
 		return n;
 	}
-	v[n] = (struct iovec){ (void *)at, j->page }; /* NOLINT(performance-no-int-to-ptr): in another process */
+	v[n] = (struct iovec){
+		(void *)at, j->page
+	}; /* NOLINT(performance-no-int-to-ptr): in another process */
 	return n + 1;
 }
 
@@ -104,7 +107,8 @@ static int transfer(const struct ram_job *j, size_t pages, bool into)
 }
 
 /* --- saving --- */
-int ram_save(struct ram_job *j, enum ram_kind kind, pid_t pid, uint64_t base, uint64_t bytes, int fd)
+int ram_save(struct ram_job *j, enum ram_kind kind, pid_t pid, uint64_t base, uint64_t bytes,
+	     int fd)
 {
 	const struct head none = { .total = 0 };
 	char path[64];
@@ -129,7 +133,8 @@ static int read_map(struct ram_job *j)
 {
 	uint64_t first = j->base / j->page + j->at, left = j->total - j->at;
 	size_t want = left < MAP_ENTRIES ? (size_t)left : MAP_ENTRIES;
-	ssize_t n = pread(j->pagemap, j->map, want * sizeof(*j->map), (off_t)(first * sizeof(*j->map)));
+	ssize_t n =
+		pread(j->pagemap, j->map, want * sizeof(*j->map), (off_t)(first * sizeof(*j->map)));
 
 	if (n < 0)
 		return -errno;
@@ -216,7 +221,9 @@ static int write_batch(const struct ram_job *j, size_t n)
 
 static int write_head(const struct ram_job *j)
 {
-	struct head h = { .page = j->page, .total = j->total, .stored = j->stored, .batches = j->batches };
+	struct head h = {
+		.page = j->page, .total = j->total, .stored = j->stored, .batches = j->batches
+	};
 
 	memcpy(h.magic, MAGIC, sizeof(h.magic));
 	return pwrite(j->fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) ? 0 : -EIO;

@@ -16,7 +16,7 @@
  * In steps, so that a loop goes on beside it. A job owns its buffers and its view of the process, FD is borrowed.
  */
 struct ram_job {
-	uint64_t base; /* address in the process */
+	uint64_t base;	    /* address in the process */
 	uint64_t total, at; /* pages */
 	uint64_t stored, batches;
 	uint64_t *map, *list;
@@ -25,24 +25,24 @@ struct ram_job {
 	size_t map_len, map_at;
 	pid_t pid;
 	int pagemap, fd;
-	bool flat;	/* into a file of the memory's size, each page at its place, zeroes left out */
+	bool flat; /* into a file of the memory's size, each page at its place, zeroes left out */
 	bool drop_zero; /* pages of zeroes need not be kept: nothing is below them */
 };
 
-#define RAM_JOB_INIT                   \
-	{                              \
+#define RAM_JOB_INIT                    \
+	{                               \
 		.pagemap = -1, .fd = -1 \
 	}
 
 enum ram_kind {
-	RAM_FLAT,    /* FD becomes an image of the memory; sparse */
+	RAM_FLAT, /* FD becomes an image of the memory; sparse */
 	RAM_CHANGES, /* FD becomes a list of pages; zeroes count, because something else is below them */
-	RAM_ALL,     /* the same, less the pages of zeroes */
+	RAM_ALL, /* the same, less the pages of zeroes */
 };
 
 /* The memory of BYTES at BASE in PID. 0 or negative errno (-EPERM, -EACCES: may not trace). ram_done in any case. */
-int ram_save(struct ram_job *j, enum ram_kind kind, pid_t pid, uint64_t base, uint64_t bytes, int fd)
-	MUST_CHECK;
+int ram_save(struct ram_job *j, enum ram_kind kind, pid_t pid, uint64_t base, uint64_t bytes,
+	     int fd) MUST_CHECK;
 /* 1: there is more to do, 0: all is written, negative errno (-ENOSPC). */
 int ram_save_step(struct ram_job *j) MUST_CHECK;
 

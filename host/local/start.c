@@ -8,10 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/local/accel.h"
 #include "host/local/client.h"
 #include "host/local/qemubin.h"
 #include "host/local/share.h"
 #include "host/local/spawn.h"
+#include "host/local/template.h"
 #include "host/local/vmdir.h"
 #include "lib/fd.h"
 #include "lib/loop.h"
@@ -102,6 +104,7 @@ static int make_config(const struct sandbox_spec *s, const char *id, struct vm_c
 			       .memory_mib = s->memory_mib,
 			       .net = s->net,
 			       .ephemeral = s->ephemeral,
+			       .template = !s->cold,
 			       .created_s = time(NULL) };
 	int r = make_env(s->env, &c.env, e);
 
@@ -211,11 +214,24 @@ static int launch(const char *id, bool start, int lock, const struct progress *p
 	return 0;
 }
 
+/* The key of the template to start from, if there is one; "": this sandbox boots. */
+static void find_template(const char *qemu, const struct share *share, const struct vm_config *c,
+			  char ret[TEMPLATE_KEY_LEN + 1])
+{
+	enum accel accel = accel_choose(qemu, share->kernel);
+
+	ret[0] = '\0';
+	if (c->template && accel != ACCEL_KVM_UNPROVEN &&
+	    template_key(qemu, share, c, accel == ACCEL_KVM, ret, NULL) < 0)
+		ret[0] = '\0';
+}
+
 int start_create(const struct sandbox_spec *spec, const char *id, const struct progress *p,
 		 int64_t deadline_ns, struct backend_owner **ret, struct err *e)
 {
 	static struct share share; /* too big for the stack */
 	static char qemu[LOCAL_PATH_MAX];
+	char key[TEMPLATE_KEY_LEN + 1];
 	struct vm_config c;
 	int lock, r = check_spec(spec, e);
 
@@ -227,7 +243,9 @@ int start_create(const struct sandbox_spec *spec, const char *id, const struct p
 		r = make_config(spec, id, &c, e);
 	if (r < 0)
 		return r;
-	r = vmdir_create(&c, share.upper, &lock, e);
+	find_template(qemu, &share, &c, key);
+	r = vmdir_create(&c, &(struct vm_source){ .disk = share.upper, .key = key[0] ? key : NULL },
+			 &lock, e);
 	vm_config_done(&c);
 	if (r < 0)
 		return r;

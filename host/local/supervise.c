@@ -12,7 +12,8 @@
 #include "host/local/local.h"
 #include "host/local/qemubin.h"
 #include "host/local/spawn.h"
-#include "host/local/vm.h"
+#include "host/local/life_int.h"
+#include "host/local/template.h"
 #include "host/state/state.h"
 #include "lib/fd.h"
 #include "lib/log.h"
@@ -94,6 +95,9 @@ void vm_end(struct vm *vm)
 	struct err e = ERR_INIT;
 	bool lost = vm->mode == VM_CREATE && !vm->kept;
 
+	make_stop(vm);
+	save_stop(vm);
+	restore_stop(vm);
 	machine_close(vm);
 	link_stop(vm);
 	if (vm->destroy || vm->config.ephemeral || lost) {
@@ -212,6 +216,9 @@ static int set_up(struct vm *vm, const struct spawn_args *a, struct err *e)
 
 static void tear_down(struct vm *vm)
 {
+	make_stop(vm);
+	save_stop(vm);
+	restore_stop(vm);
 	hook_stop(vm);
 	link_stop(vm);
 	machine_close(vm);
@@ -255,6 +262,8 @@ int local_supervise_main(int argc, char **argv)
 	struct spawn_args a;
 	pid_t pid;
 
+	if (argc > 1 && !strcmp(argv[1], "template"))
+		return template_publish_main(argc, argv);
 	if (spawn_parse(argc, argv, &a) < 0) {
 		(void)fputs("asb: __supervise is started by asb itself\n", stderr);
 		return 2;

@@ -9,6 +9,7 @@
 #include "host/local/boot.h"
 #include "host/local/caplog.h"
 #include "host/local/qmp.h"
+#include "host/local/ram.h"
 #include "host/local/share.h"
 #include "host/local/vmdir.h"
 #include "lib/chan.h"
@@ -20,12 +21,16 @@
 
 /*
  * One supervised VM, shared by the parts of the supervisor: supervise.c (set-up, signals, owner,
- * the end), machine.c (QEMU), life.c (phases and operations), link.c and ctl.c (the sockets),
- * hook.c (POSTs to asb-hooks).
+ * the end), machine.c (QEMU), life.c (phases and operations), begin.c and restore.c (the start), make.c, save.c and
+ * suspend.c and branch.c (snapshots),
+ * link.c and ctl.c (the sockets), hook.c (POSTs to asb-hooks).
  */
 struct link;
 struct ctl;
 struct hook;
+struct make;
+struct restore;
+struct save;
 
 enum vm_phase {
 	VM_BOOTING,
@@ -43,6 +48,12 @@ enum vm_mode {
 	VM_START,  /* a named one, again from its disk: that stays whatever happens */
 };
 
+enum vm_origin {
+	VM_BOOTED,   /* by its kernel */
+	VM_CLONED,   /* goes on from a template: base.ram, base.devices */
+	VM_RESTORED, /* goes on from where it was suspended: saved/ */
+};
+
 typedef void vm_answer_fn(void *arg,
 			  const struct err *e); /* of an operation; E->code ERR_NONE: done */
 
@@ -55,6 +66,9 @@ struct vm {
 	int dirfd, lock; /* lock: held as long as we live */
 	enum vm_phase phase;
 	enum vm_mode mode;
+	enum vm_origin origin;
+	bool balloon;
+	bool based;		   /* its memory is mapped from base.ram */
 	int64_t started, deadline; /* loop_now */
 
 	/* owner */
@@ -68,6 +82,7 @@ struct vm {
 	struct loop_watch exit_watch, console_watch, stderr_watch;
 	struct loop_timer last_words;
 	int console_fd, stderr_fd, channel_fd;
+	int state_fd;	 /* number in QEMU of the device state it may load */
 	int qemu_status; /* of waitpid(2), when it runs no more */
 	int stderr_lines;
 	struct qmp qmp;
@@ -80,16 +95,25 @@ struct vm {
 
 	/* life */
 	struct loop_timer timer; /* deadline of the phase */
-	struct loop_timer probe; /* deadline of the first boot under KVM */
-	bool init_seen, run_posted, quit_sent;
-	bool destroy;		 /* at the end the folder and the name go */
-	vm_answer_fn *op_answer; /* of the operation under way */
+	struct loop_timer
+		probe; /* deadline of the first boot under KVM, and of a clone's first sign */
+	bool init_seen, run_posted, quit_sent; /* run_posted: the guest was ready */
+	bool destroy;			       /* at the end the folder and the name go */
+	vm_answer_fn *op_answer;	       /* of the operation under way */
 	void *op_arg;
 	int64_t grace_ns;
 
 	struct link *link;
 	struct ctl *ctl;
 	struct hook *hook;
+	struct make *make; /* a template that is being made */
+	struct save *save; /* a guest that is being written down */
+	struct restore *restore;
+	struct loop_timer quiet; /* for the channel to be closed before a suspension */
+	bool saving, branching;
+	int64_t stopped_at; /* for a branch, and where it goes: */
+	char branch[80];
+	char why[256]; /* a suspension is undone */
 };
 
 /* supervise.c */
@@ -102,7 +126,8 @@ void vm_end(struct vm *vm);			    /* everything is over; leaves the loop */
 /* machine.c */
 int machine_start(struct vm *vm, struct err *e) MUST_CHECK;
 void machine_kill(struct vm *vm);
-void machine_close(struct vm *vm); /* our ends of its sockets; fine when closed */
+void machine_close(struct vm *vm);	 /* our ends of its sockets; fine when closed */
+void machine_new_channel(struct vm *vm); /* drops every stream and begins with a hello */
 void machine_how_ended(const struct vm *vm, char *out, size_t size);
 
 /* life.c: what machine.c tells */
@@ -110,11 +135,14 @@ void life_qemu_ready(struct vm *vm);
 void life_guest_seen(struct vm *vm);
 void life_boot_changed(struct vm *vm, const char *stage); /* STAGE: "" for an error line */
 void life_channel_up(struct vm *vm);
+void life_channel_down(struct vm *vm);
 void life_qemu_exited(struct vm *vm);
 /* ... and what is asked for. ANSWER is called exactly once, maybe at once. */
 void life_boot(struct vm *vm);
 void life_suspend(struct vm *vm, vm_answer_fn *answer, void *arg);
 void life_resume(struct vm *vm, vm_answer_fn *answer, void *arg);
+/* NAME: of the folder that the copy is written to, below the VM's: branch-<id of a child>. */
+void life_branch(struct vm *vm, const char *name, vm_answer_fn *answer, void *arg);
 void life_power_off(struct vm *vm, int64_t grace_ns, vm_answer_fn *answer, void *arg);
 void life_remove(struct vm *vm, vm_answer_fn *answer, void *arg);
 void life_finish(struct vm *vm, bool destroy, const char *reason); /* kills QEMU and ends */
@@ -123,6 +151,7 @@ void life_finish(struct vm *vm, bool destroy, const char *reason); /* kills QEMU
 int link_start(struct vm *vm, struct err *e) MUST_CHECK;
 void link_stop(struct vm *vm);
 void link_channel_up(struct vm *vm); /* those who waited for it may go on */
+void link_cut(struct vm *vm); /* ends every connection that has a stream: before its channel is freed */
 int link_adopt(struct vm *vm, int fd, uint16_t port)
 	MUST_CHECK; /* FD, owned, becomes a connection to PORT */
 

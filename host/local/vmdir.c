@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/local/saved.h"
+#include "host/local/template.h"
 #include "host/local/vmfile.h"
 #include "host/state/state.h"
 #include "lib/fd.h"
@@ -147,19 +149,46 @@ bool vmdir_is_kept(int dirfd)
 	return faccessat(dirfd, "kept", F_OK, 0) == 0;
 }
 
-static int fill(int dirfd, const struct vm_config *c, const char *upper, struct err *e)
+static int link_saved(int dirfd, const struct vm_source *from)
+{
+	static const char *const names[] = { "ram", "devices", "state.json" };
+	char old[128], new[64];
+
+	if (linkat(from->dirfd, TEMPLATE_RAM, dirfd, TEMPLATE_RAM, 0) < 0 && errno != ENOENT)
+		return -errno; /* none: the memory has no template below it */
+	if (mkdirat(dirfd, SAVED, 0700) < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		int r = str_format(old, sizeof(old), "%s/%s", from->saved, names[i]);
+
+		if (r == 0)
+			r = str_format(new, sizeof(new), SAVED "/%s", names[i]);
+		if (r < 0 || linkat(from->dirfd, old, dirfd, new, 0) < 0)
+			return r < 0 ? r : -errno;
+	}
+	return 0;
+}
+
+static int fill(int dirfd, const struct vm_config *c, const struct vm_source *from, struct err *e)
 {
 	int r = vmfile_write_config(dirfd, c);
 
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "vm.json of the new sandbox");
-	r = vmfile_copy(upper, dirfd, "disk.qcow2");
+	r = from->key ? template_use(from->key, dirfd, e) : -ENOENT;
+	if (r != -ENOENT)
+		return r;
+	r = from->saved ? link_saved(dirfd, from) : 0;
+	if (r < 0)
+		return err_set(e, ERR_IO, -r, "the memory of the new sandbox");
+	r = vmfile_copy(from->disk, dirfd, "disk.qcow2");
 	return r < 0 ? err_set(e, ERR_IO, -r, "cannot make the sandbox's disk (a copy of %s)",
-			       upper)
+			       from->disk)
 		     : 0;
 }
 
-int vmdir_create(const struct vm_config *c, const char *upper, int *ret_lock, struct err *e)
+int vmdir_create(const struct vm_config *c, const struct vm_source *from, int *ret_lock,
+		 struct err *e)
 {
 	char hidden[LOCAL_PATH_MAX], path[LOCAL_PATH_MAX];
 	AUTO_FD dirfd = -1;
@@ -178,7 +207,7 @@ int vmdir_create(const struct vm_config *c, const char *upper, int *ret_lock, st
 	if (r < 0)
 		(void)err_set(e, ERR_IO, -r, "%s", hidden);
 	if (r == 0)
-		r = fill(dirfd, c, upper, e);
+		r = fill(dirfd, c, from, e);
 	if (r == 0 && rename(hidden, path) < 0)
 		r = err_set(e, ERR_IO, errno, "%s", path);
 	if (r < 0)
@@ -208,7 +237,9 @@ int vmdir_info(const char *id, struct sandbox_info *ret, struct err *e)
 		r = str_format(i.id, sizeof(i.id), "%s", c.id);
 	if (r == 0)
 		r = str_format(i.image, sizeof(i.image), "%s", c.image);
-	if (!alive && s.state != SANDBOX_TERMINATED) {
+	if (!alive && saved_is_there(dirfd)) {
+		s.state = SANDBOX_SUSPENDED;
+	} else if (!alive && s.state != SANDBOX_TERMINATED) {
 		s.state = SANDBOX_TERMINATED;
 		(void)snprintf(s.reason, sizeof(s.reason),
 			       "its supervisor was killed, and it with it");

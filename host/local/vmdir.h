@@ -27,7 +27,8 @@ struct vm_config { /* vm.json */
 	uint32_t cpus;
 	enum net_mode net;
 	bool ephemeral;
-	cJSON *env; /* owned object of strings, or NULL */
+	bool template; /* may start from one, and may leave one behind */
+	cJSON *env;    /* owned object of strings, or NULL */
 };
 void vm_config_done(struct vm_config *c);
 
@@ -48,13 +49,19 @@ int vmdir_base(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 int vmdir_root(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 int vmdir_path(const char *id, char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 
+/* What a new sandbox begins with: the template of KEY, if it is given and there; else, with SAVED, the memory and
+ * devices in that folder below DIRFD (another sandbox's) and a copy of DISK; else a copy of DISK alone. */
+struct vm_source {
+	const char *disk, *key, *saved; /* disk: a path; key, saved: NULL when not so */
+	int dirfd;
+};
+
 /*
- * Makes the folder of C with vm.json and a copy of UPPER as its disk, under a hidden name until all
- * of it is there, and locked from the first moment on. *RET_LOCK keeps the lock, also in processes
+ * Makes the folder of C with vm.json and what it begins with, under a hidden name until all of it is there, and locked from the first moment on. *RET_LOCK keeps the lock, also in processes
  * that inherit it. On failure nothing remains.
  */
-int vmdir_create(const struct vm_config *c, const char *upper, int *ret_lock, struct err *e)
-	MUST_CHECK;
+int vmdir_create(const struct vm_config *c, const struct vm_source *from, int *ret_lock,
+		 struct err *e) MUST_CHECK;
 
 /* -ENOENT + ERR_NOT_FOUND when there is no such folder; else a descriptor of it. */
 int vmdir_open(const char *id, int *ret_fd, struct err *e) MUST_CHECK;

@@ -68,7 +68,8 @@ int vmfile_write_config(int dirfd, const struct vm_config *c)
 	    !jsn_add_str(j, "image", c->image) || !jsn_add_u64(j, "cpus", c->cpus) ||
 	    !jsn_add_u64(j, "memory_mib", c->memory_mib) ||
 	    !jsn_add_str(j, "net", net_name(c->net)) ||
-	    !jsn_add_bool(j, "ephemeral", c->ephemeral) || !jsn_add_i64(j, "created", c->created_s))
+	    !jsn_add_bool(j, "ephemeral", c->ephemeral) ||
+	    !jsn_add_bool(j, "template", c->template) || !jsn_add_i64(j, "created", c->created_s))
 		return -ENOMEM;
 	return replace(dirfd, "vm.json", j, true);
 }
@@ -120,7 +121,7 @@ int vmdir_read_config(int dirfd, struct vm_config *ret, struct err *e)
 	    jsn_u64(j, "memory_mib", 1, 1U << 30, &c.memory_mib, e) < 0 ||
 	    jsn_u64(j, "created", 0, INT64_MAX / 2, &created, e) < 0 ||
 	    jsn_str(j, "net", &net, e) < 0 || jsn_bool(j, "ephemeral", &c.ephemeral, e) < 0 ||
-	    jsn_object(j, "env", &env, e) < 0)
+	    jsn_bool(j, "template", &c.template, e) < 0 || jsn_object(j, "env", &env, e) < 0)
 		return -EINVAL;
 	c.cpus = (uint32_t)cpus;
 	c.created_s = (int64_t)created;

@@ -88,6 +88,46 @@ static void test_variants(void)
 	qemu_args_done(&a);
 }
 
+/* Machines that go on where another was. */
+static void test_incoming(void)
+{
+	struct qemu_config c = plain;
+	struct qemu_args a;
+
+	ok_int(qemu_args(&c, &a), 0, "a machine that boots");
+	ok(!count(&a, "-incoming") && !count(&a, "-S") &&
+		   !strstr(after(&a, "-M", 0), "memory-backend"),
+	   "loads nothing");
+	for (int i = 0; i < a.argc; i++)
+		if (strstr(a.argv[i], "balloon"))
+			ok(false,
+			   "a machine with templates has a balloon: a guest could write to them");
+	qemu_args_done(&a);
+	c.balloon = true;
+	ok_int(qemu_args(&c, &a), 0, "one without templates");
+	ok_str(after(&a, "-device", 6), "virtio-balloon-device,free-page-reporting=on",
+	       "has a balloon");
+	qemu_args_done(&a);
+	c = plain;
+	c.incoming = true;
+	c.state_fd = 17;
+	c.ram = "base.ram";
+	ok_int(qemu_args(&c, &a), 0, "a clone");
+	ok_str(after(&a, "-incoming", 0), "fd:17", "loads its devices");
+	ok_str(after(&a, "-object", 0),
+	       "memory-backend-file,id=ram,size=512M,mem-path=base.ram,share=off",
+	       "maps its memory privately");
+	ok(strstr(after(&a, "-M", 0), ",memory-backend=ram") != NULL, "as the machine's");
+	ok(!count(&a, "-kernel") && !count(&a, "-S"), "boots nothing, and runs at once");
+	qemu_args_done(&a);
+	c.state_fd = -1;
+	c.ram = NULL;
+	ok_int(qemu_args(&c, &a), 0, "one that is told what to load");
+	ok_str(after(&a, "-incoming", 0), "defer", "waits for it");
+	ok(count(&a, "-S") && !count(&a, "-object"), "and for the word to run");
+	qemu_args_done(&a);
+}
+
 static void test_hostile(void)
 {
 	struct qemu_config c = plain;
@@ -154,6 +194,7 @@ int main(void)
 {
 	test_plain();
 	test_variants();
+	test_incoming();
 	test_hostile();
 	test_names();
 	test_tsc();

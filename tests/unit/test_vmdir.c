@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LINK: host/local/vmdir.c host/local/vmfile.c host/local/collect.c host/local/caplog.c
- * host/state/state.c host/backend.c */
+ * host/local/template.c host/local/qemu.c host/local/saved.c host/state/state.c host/backend.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -64,8 +64,9 @@ static void test_create(void)
 	c.env = cJSON_CreateObject();
 	ok(jsn_add_str(c.env, "K", "v=\"1\""), "env");
 	ok_int(vmdir_open(ID1, &dirfd, &e), -ENOENT, "not there yet");
-	ok_int(vmdir_create(&c, upper, &lock, &e), 0, "create");
-	ok_int(vmdir_create(&c, upper, &other, &e), -ENOTEMPTY, "not twice");
+	ok_int(vmdir_create(&c, &(struct vm_source){ .disk = upper }, &lock, &e), 0, "create");
+	ok_int(vmdir_create(&c, &(struct vm_source){ .disk = upper }, &other, &e), -ENOTEMPTY,
+	       "not twice");
 	ok_int(vmdir_open(ID1, &dirfd, &e), 0, "open");
 	ok(fstat(dirfd, &st) == 0 && (st.st_mode & 0777) == 0700, "the folder is private");
 	ok(fstatat(dirfd, "vm.json", &st, 0) == 0 && (st.st_mode & 0777) == 0600, "so is vm.json");
@@ -117,7 +118,7 @@ static void test_collect(void)
 	struct state_record got;
 	int lock, lock2, dirfd;
 
-	ok_int(vmdir_create(&c, upper, &lock, &e), 0, "create");
+	ok_int(vmdir_create(&c, &(struct vm_source){ .disk = upper }, &lock, &e), 0, "create");
 	ok_int(state_add(&rec, &e), 0, "recorded");
 	vmdir_collect();
 	ok(exists(ID1), "a locked one stays");
@@ -125,7 +126,7 @@ static void test_collect(void)
 	vmdir_collect();
 	ok(!exists(ID1), "one whose maker was killed before it kept it goes");
 	ok(state_get("app", &got, NULL) == -ENOENT, "its name too");
-	ok_int(vmdir_create(&c, upper, &lock, &e), 0, "create");
+	ok_int(vmdir_create(&c, &(struct vm_source){ .disk = upper }, &lock, &e), 0, "create");
 	ok_int(state_add(&rec, &e), 0, "recorded");
 	ok_int(vmdir_open(ID1, &dirfd, &e), 0, "open");
 	ok_int(vmdir_keep(dirfd), 0, "kept");
@@ -134,7 +135,8 @@ static void test_collect(void)
 	vmdir_collect();
 	ok(exists(ID1), "one that was kept and is recorded stays");
 	c2.ephemeral = true;
-	ok_int(vmdir_create(&c2, upper, &lock2, &e), 0, "an ephemeral one");
+	ok_int(vmdir_create(&c2, &(struct vm_source){ .disk = upper }, &lock2, &e), 0,
+	       "an ephemeral one");
 	fd_close(&lock2);
 	vmdir_collect();
 	ok(!exists(ID2), "whose processes are gone is removed");
@@ -168,8 +170,9 @@ static void test_full_disk(void)
 	struct err e = ERR_INIT;
 	int lock;
 
-	ok(vmdir_create(&c, "/nonexistent/upper.qcow2", &lock, &e) < 0, "no disk to copy: %s",
-	   e.msg);
+	ok(vmdir_create(&c, &(struct vm_source){ .disk = "/nonexistent/upper.qcow2" }, &lock, &e) <
+		   0,
+	   "no disk to copy: %s", e.msg);
 	ok(!exists(ID1), "nothing remains");
 	vmdir_collect();
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "host/core/core.h"
+#include "lib/loop.h"
+#include "lib/str.h"
+
+/* As with create: the names are recorded before the machines are begun. */
+
+static int record(const struct core_named *src, struct core_child *c, const char *name,
+		  struct err *e)
+{
+	unsigned char raw[8];
+	char hex[2 * sizeof(raw) + 1];
+	struct state_record r = { .name = c->name,
+				  .microvm_id = c->id,
+				  .image_arn = src->record.image_arn };
+
+	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+		return err_set(e, ERR_INTERNAL, errno, "getrandom");
+	str_hex(raw, sizeof(raw), hex);
+	if (str_format(c->id, sizeof(c->id), "%s-%s", src->backend->name, hex) < 0 ||
+	    str_format(c->name, sizeof(c->name), "%s", name) < 0)
+		return err_set(e, ERR_INVALID, ENAMETOOLONG, "the sandbox's name");
+	c->child = (struct sandbox_child){ .name = c->name, .id = c->id };
+	return state_add(&r, e);
+}
+
+static void forget(const struct core_child *c)
+{
+	ignore_result(state_remove(c->name, c->id, NULL)); /* after a failure that is told */
+}
+
+int core_branch(const struct core_named *src, const char *const *names, size_t n,
+		struct progress *p, int64_t limit_ns, struct core_child *ret, struct err *e)
+{
+	struct sandbox_child *children = calloc(n, sizeof(*children));
+	size_t made = 0;
+	int r = 0;
+
+	if (!children)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "the copies");
+	core_cancel_begin(p);
+	for (; made < n && r == 0; made += r == 0) {
+		r = record(src, &ret[made], names[made], e);
+		children[made] = ret[made].child;
+	}
+	if (r == 0)
+		r = src->backend->branch(src->record.microvm_id, children, n, p,
+					 loop_now() + limit_ns, e);
+	core_cancel_end();
+	for (size_t i = 0; i < made; i++) {
+		ret[i].child = children[i];
+		if (r < 0 || children[i].result < 0)
+			forget(&ret[i]);
+	}
+	free(children);
+	return r;
+}

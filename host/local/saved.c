@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/local/saved.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/fd.h"
+#include "lib/jsn.h"
+#include "lib/pretty.h"
+
+#define GONE	  "saved.gone"
+#define STATE_MAX 4096
+#define FORMAT	  1
+
+bool saved_is_there(int dirfd)
+{
+	return faccessat(dirfd, SAVED "/state.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int sync_at(int dirfd, const char *name, int flags)
+{
+	AUTO_FD fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int saved_describe(int dirfd, const struct saved *s)
+{
+	AUTO_JSN *j = cJSON_CreateObject();
+	AUTO_FD fd = -1;
+	AUTO_BUF b;
+	int r;
+
+	buf_init(&b, STATE_MAX);
+	if (!j || !jsn_add_u64(j, "format", FORMAT) || !jsn_add_str(j, "fit", s->fit) ||
+	    !jsn_add_bool(j, "balloon", s->balloon) || !jsn_add_bool(j, "based", s->based))
+		return -ENOMEM;
+	r = pretty_json(j, &b);
+	if (r < 0)
+		return r;
+	fd = openat(dirfd, "state.json", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
+	r = fd < 0 ? -errno : fd_write_all(fd, b.p, b.len);
+	return r;
+}
+
+int saved_commit(int dirfd, const struct saved *s, struct err *e)
+{
+	AUTO_FD newfd = openat(dirfd, SAVED_NEW, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = newfd < 0 ? -errno : saved_describe(newfd, s);
+
+	if (r == 0)
+		r = sync_at(dirfd, SAVED_NEW "/state.json", 0);
+	if (r == 0)
+		r = sync_at(dirfd, SAVED_NEW "/devices", 0);
+	if (r == 0)
+		r = sync_at(dirfd, SAVED_NEW "/ram", 0);
+	if (r == 0)
+		r = sync_at(dirfd, SAVED_NEW, O_DIRECTORY);
+	if (r == 0 && renameat(dirfd, SAVED_NEW, dirfd, SAVED) < 0)
+		r = -errno;
+	if (r == 0)
+		r = sync_at(dirfd, ".", O_DIRECTORY);
+	return r < 0 ? err_set(e, ERR_IO, -r, "its memory cannot be written to the disk") : 0;
+}
+
+int saved_read(int dirfd, const char *fit, struct saved *ret, struct err *e)
+{
+	AUTO_JSN *j = NULL;
+	AUTO_BUF b;
+	const char *was = "";
+	uint64_t format = 0;
+	int r;
+
+	buf_init(&b, STATE_MAX);
+	r = fd_read_file(dirfd, SAVED "/state.json", &b);
+	if (r < 0)
+		return err_set(e, ERR_IO, -r, SAVED "/state.json");
+	j = jsn_parse(b.p ? b.p : "", b.len, e);
+	if (!j || jsn_u64(j, "format", 0, UINT32_MAX, &format, e) < 0 ||
+	    jsn_str(j, "fit", &was, e) < 0 || jsn_bool(j, "balloon", &ret->balloon, e) < 0 ||
+	    jsn_bool(j, "based", &ret->based, e) < 0)
+		return err_wrap(e, SAVED "/state.json");
+	if (format == FORMAT && !strcmp(was, fit))
+		return 0;
+	(void)err_set(
+		e, ERR_CONFLICT, 0,
+		"the sandbox was suspended under another QEMU, accelerator, CPU or image, and its memory does "
+		"not fit this one; `asb restart` boots it from its disk");
+	return -ESTALE;
+}
+
+int saved_drop(int dirfd, struct err *e)
+{
+	int r = fd_remove_tree_at(dirfd, GONE);
+
+	if (r == 0 && renameat(dirfd, SAVED, dirfd, GONE) < 0 && errno != ENOENT)
+		r = -errno;
+	if (r == 0)
+		r = sync_at(dirfd, ".", O_DIRECTORY);
+	if (r < 0)
+		return err_set(e, ERR_IO, -r,
+			       "the memory of the suspended sandbox cannot be removed");
+	ignore_result(
+		fd_remove_tree_at(dirfd,
+				  GONE)); /* what stays is only space, and goes with the next one */
+	ignore_result(fd_remove_tree_at(dirfd, SAVED_NEW));
+	return 0;
+}

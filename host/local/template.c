@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/local/template.h"
+
+#include <bearssl.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/local/qemu.h"
+#include "host/local/vmfile.h"
+#include "lib/fd.h"
+#include "lib/jsn.h"
+#include "lib/log.h"
+#include "lib/pretty.h"
+#include "lib/proc.h"
+#include "lib/str.h"
+
+/*
+ * The first sandbox of a kind boots, and leaves a copy of itself behind when it is ready; the next ones begin there.
+ * One lock for all templates: who has it may make one and may remove what is half made. It is never waited for.
+ *
+ * The memory is not read to check it, that would cost what a template saves: its time of change must be the one that
+ * was noted when it was made. That finds a file that somebody wrote to, not a disk that forgets.
+ */
+
+#define FORMAT	     1
+#define HALF	     ".new-"
+#define MANIFEST_MAX 4096
+#define DEVICES_MAX  (64 << 20)
+#define CPUINFO_MAX  4096
+#define UNUSED_S     (30 * 86400)
+
+/* --- the key --- */
+static void add(br_sha256_context *h, const char *s)
+{
+	br_sha256_update(h, s, strlen(s) + 1);
+}
+
+static int add_file(br_sha256_context *h, const char *path, struct err *e)
+{
+	char text[128];
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return err_set(e, ERR_IO, errno, "%s", path);
+	(void)snprintf(text, sizeof(text), "%llu %lld %lld.%09ld", (unsigned long long)st.st_ino,
+		       (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+	add(h, text);
+	return 0;
+}
+
+/* The first CPU as Linux describes it, less what changes by itself. One read gives it: more would ask every CPU for
+ * its frequency, which takes milliseconds. */
+static void add_cpu(br_sha256_context *h)
+{
+	static const char *const lines[] = { "vendor_id", "cpu family", "model",   "stepping",
+					     "flags",	  "CPU",	"Features" };
+	AUTO_FD fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+	char text[CPUINFO_MAX + 1], *rest = text, *line;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, CPUINFO_MAX);
+
+	text[n > 0 ? n : 0] = '\0';
+	while ((line = strsep(&rest, "\n")) && *line)
+		for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+			if (str_starts(line, lines[i])) {
+				add(h, line);
+				break;
+			}
+}
+
+/* The command line as it would be for a boot at a fixed time with fixed descriptors. */
+static int add_argv(br_sha256_context *h, const char *qemu, const struct share *share,
+		    const struct vm_config *c, bool kvm)
+{
+	const struct qemu_config q = { .binary = qemu,
+				       .kernel = share->kernel,
+				       .initrd = share->initrd,
+				       .rootfs = share->rootfs,
+				       .disk = "disk.qcow2",
+				       .hostname = QEMU_TEMPLATE_HOSTNAME,
+				       .memory_mib = c->memory_mib,
+				       .cpus = c->cpus,
+				       .kvm = kvm,
+				       .net_user = c->net == NET_USER };
+	struct qemu_args a;
+	int r = qemu_args(&q, &a);
+
+	for (int i = 0; r == 0 && i < a.argc; i++)
+		add(h, a.argv[i]);
+	qemu_args_done(&a);
+	return r;
+}
+
+static int make_key(const char *const *files, size_t count, const char *qemu,
+		    const struct share *share, const struct vm_config *c, bool kvm,
+		    char ret[TEMPLATE_KEY_LEN + 1], struct err *e)
+{
+	unsigned char sum[br_sha256_SIZE];
+	char format[32];
+	br_sha256_context h;
+	int r = 0;
+
+	br_sha256_init(&h);
+	(void)snprintf(format, sizeof(format), "%d %zu", FORMAT, count);
+	add(&h, format);
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = add_file(&h, files[i], e);
+	if (r < 0)
+		return r;
+	r = add_argv(&h, qemu, share, c, kvm);
+	if (r < 0)
+		return err_set(e, ERR_INTERNAL, -r, "QEMU's command line");
+	add_cpu(&h);
+	br_sha256_out(&h, sum);
+	str_hex(sum, TEMPLATE_KEY_LEN / 2, ret);
+	return 0;
+}
+
+int template_key(const char *qemu, const struct share *share, const struct vm_config *c, bool kvm,
+		 char ret[TEMPLATE_KEY_LEN + 1], struct err *e)
+{
+	const char *const files[] = { qemu, share->rootfs, share->kernel, share->initrd,
+				      share->upper };
+
+	return make_key(files, ARRAY_LEN(files), qemu, share, c, kvm, ret, e);
+}
+
+int template_fit(const char *qemu, const struct share *share, const struct vm_config *c, bool kvm,
+		 char ret[TEMPLATE_KEY_LEN + 1], struct err *e)
+{
+	const char *const files[] = { qemu, share->rootfs };
+
+	return make_key(files, ARRAY_LEN(files), qemu, share, c, kvm, ret, e);
+}
+
+/* --- where they are --- */
+static int root_path(char ret[LOCAL_PATH_MAX], struct err *e)
+{
+	char base[LOCAL_PATH_MAX];
+	int r = vmdir_base(base, e);
+
+	if (r < 0)
+		return r;
+	r = str_format(ret, LOCAL_PATH_MAX, "%s/templates", base);
+	return r < 0 ? err_set(e, ERR_INVALID, -r, "%s", base) : 0;
+}
+
+static int folder(const char *prefix, const char *key, char ret[LOCAL_PATH_MAX], struct err *e)
+{
+	char root[LOCAL_PATH_MAX];
+	int r = root_path(root, e);
+
+	if (r < 0)
+		return r;
+	r = str_format(ret, LOCAL_PATH_MAX, "%s/%s%s", root, prefix, key);
+	return r < 0 ? err_set(e, ERR_INVALID, -r, "%s", root) : 0;
+}
+
+/* -EBUSY when another has it. */
+static int take_lock(int *ret, struct err *e)
+{
+	char root[LOCAL_PATH_MAX], path[LOCAL_PATH_MAX];
+	AUTO_FD fd = -1;
+	int r = root_path(root, e);
+
+	if (r < 0)
+		return r;
+	if ((mkdir(root, 0700) < 0 && errno != EEXIST) ||
+	    str_format(path, sizeof(path), "%s/lock", root) < 0)
+		return err_set(e, ERR_IO, errno, "%s", root);
+	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_set(e, ERR_IO, errno, "%s", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -EBUSY;
+	*ret = fd_take(&fd);
+	return 0;
+}
+
+/* --- template.json --- */
+static int sum_file(int dirfd, const char *name, char ret[65])
+{
+	AUTO_BUF b;
+	unsigned char sum[br_sha256_SIZE];
+	br_sha256_context h;
+	int r;
+
+	buf_init(&b, DEVICES_MAX);
+	r = fd_read_file(dirfd, name, &b);
+	if (r < 0)
+		return r;
+	br_sha256_init(&h);
+	br_sha256_update(&h, b.p, b.len);
+	br_sha256_out(&h, sum);
+	str_hex(sum, sizeof(sum), ret);
+	return 0;
+}
+
+/* "<size> <time of change>" */
+static int stamp(int dirfd, const char *name, char ret[64])
+{
+	struct stat st;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return str_format(ret, 64, "%lld %lld.%09ld", (long long)st.st_size,
+			  (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+}
+
+/* What template.json must say of what is there. */
+static int describe(int dirfd, const char *key, struct buf *ret)
+{
+	AUTO_JSN *j = cJSON_CreateObject();
+	char ram[64], disk[64], devices[65];
+	int r = stamp(dirfd, "ram", ram);
+
+	if (r == 0)
+		r = stamp(dirfd, "disk.qcow2", disk);
+	if (r == 0)
+		r = sum_file(dirfd, "devices", devices);
+	if (r < 0)
+		return r;
+	if (!j || !jsn_add_u64(j, "format", FORMAT) || !jsn_add_str(j, "key", key) ||
+	    !jsn_add_str(j, "ram", ram) || !jsn_add_str(j, "disk", disk) ||
+	    !jsn_add_str(j, "devices", devices))
+		return -ENOMEM;
+	return pretty_json(j, ret);
+}
+
+/* Whether what is there is what was made. */
+static bool is_whole(int dirfd, const char *key)
+{
+	AUTO_BUF now;
+	AUTO_BUF then;
+
+	buf_init(&now, MANIFEST_MAX);
+	buf_init(&then, MANIFEST_MAX);
+	return fd_read_file(dirfd, "template.json", &then) == 0 &&
+	       describe(dirfd, key, &now) == 0 && now.len == then.len && now.p &&
+	       memcmp(now.p, then.p, now.len) == 0;
+}
+
+/* --- using --- */
+void template_discard(const char *key)
+{
+	char path[LOCAL_PATH_MAX], away[LOCAL_PATH_MAX];
+
+	if (folder("", key, path, NULL) < 0 || folder(HALF "gone-", key, away, NULL) < 0)
+		return;
+	if (rename(path, away) == 0) /* at once out of everybody's way */
+		ignore_result(fd_remove_tree(away));
+}
+
+int template_use(const char *key, int dirfd, struct err *e)
+{
+	char path[LOCAL_PATH_MAX], disk[LOCAL_PATH_MAX];
+	AUTO_FD from = -1;
+	int r = folder("", key, path, e);
+
+	if (r == 0)
+		r = str_format(disk, sizeof(disk), "%s/disk.qcow2", path);
+	if (r < 0)
+		return r;
+	from = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (from < 0)
+		return -ENOENT;
+	if (!is_whole(from, key)) {
+		template_discard(key);
+		return -ENOENT;
+	}
+	if (linkat(from, "ram", dirfd, TEMPLATE_RAM, 0) < 0 ||
+	    linkat(from, "devices", dirfd, TEMPLATE_DEVICES, 0) < 0)
+		return err_set(e, ERR_IO, errno, "cannot start from %s", path);
+	r = vmfile_copy(disk, dirfd, "disk.qcow2");
+	if (r < 0)
+		return err_set(e, ERR_IO, -r, "cannot make the sandbox's disk (a copy of %s)",
+			       disk);
+	(void)futimens(from, NULL); /* for template_collect */
+	return 0;
+}
+
+/* --- making --- */
+int template_begin(const char *key, struct template_new *ret, struct err *e)
+{
+	AUTO_FD lock = -1;
+	char path[LOCAL_PATH_MAX];
+	int r = folder("", key, path, e);
+
+	ret->lock = -1;
+	if (r == 0)
+		r = folder(HALF, key, ret->dir, e);
+	if (r == 0)
+		r = take_lock(&lock, e);
+	if (r < 0)
+		return r;
+	if (access(path, F_OK) == 0)
+		return -EEXIST;
+	r = fd_remove_tree(ret->dir);
+	if (r == 0 && mkdir(ret->dir, 0700) < 0)
+		r = -errno;
+	if (r < 0)
+		return err_set(e, ERR_IO, -r, "%s", ret->dir);
+	ret->lock = fd_take(&lock);
+	return 0;
+}
+
+void template_abort(struct template_new *t)
+{
+	if (t->lock < 0)
+		return;
+	ignore_result(fd_remove_tree(t->dir));
+	fd_close(&t->lock);
+}
+
+static int sync_file(int dirfd, const char *name)
+{
+	AUTO_FD fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+/* In the folder of the new template. */
+static int finish(const char *key)
+{
+	AUTO_BUF b;
+	char from[LOCAL_PATH_MAX], to[LOCAL_PATH_MAX];
+	int r = sync_file(AT_FDCWD, "ram");
+
+	buf_init(&b, MANIFEST_MAX);
+	if (r == 0)
+		r = sync_file(AT_FDCWD, "devices");
+	if (r == 0)
+		r = sync_file(AT_FDCWD, "disk.qcow2");
+	if (r == 0)
+		r = describe(AT_FDCWD, key, &b);
+	if (r == 0)
+		r = fd_replace_file("template.json", b.p, b.len, 0600);
+	if (r == 0)
+		r = folder(HALF, key, from, NULL);
+	if (r == 0)
+		r = folder("", key, to, NULL);
+	if (r == 0 && rename(from, to) < 0)
+		r = -errno;
+	return r;
+}
+
+int template_publish_main(int argc, char **argv)
+{
+	uint64_t lock;
+	pid_t pid;
+	int r;
+
+	if (argc != 4 || strlen(argv[2]) != TEMPLATE_KEY_LEN ||
+	    str_to_u64(argv[3], 3, INT_MAX, &lock) < 0)
+		return 2;
+	pid = fork();
+	if (pid != 0)
+		return pid < 0 ? 1 : 0;
+	log_open("template", STDERR_FILENO, LOG_LEVEL_INFO);
+	r = finish(argv[2]);
+	if (r < 0)
+		log_error("the template was not kept: %s", strerror(-r));
+	return r < 0; /* and whoever takes the lock next removes what there is */
+}
+
+int template_publish(struct template_new *t, const char *key, struct err *e)
+{
+	char exe[] = "/proc/self/exe", word[] = "__supervise", what[] = "template";
+	char key_text[TEMPLATE_KEY_LEN + 1], lock_text[16];
+	char *argv[] = { exe, word, what, key_text, lock_text, NULL };
+	struct proc_spec s = PROC_SPEC_INIT;
+	struct proc_child child;
+	int r;
+
+	ignore_result(str_format(key_text, sizeof(key_text), "%s", key)); /* they fit */
+	ignore_result(str_format(lock_text, sizeof(lock_text), "%d", t->lock));
+	s.argv = argv;
+	s.cwd = t->dir;
+	s.fd[2] = STDERR_FILENO;
+	s.keep = &t->lock;
+	s.keep_len = 1;
+	s.flags = PROC_SETSID | PROC_NOPATH;
+	r = proc_spawn(&s, &child, NULL, e);
+	if (r == 0) {
+		while (waitpid(child.pid, NULL, 0) < 0 &&
+		       errno == EINTR) /* it forks and exits at once */
+			;
+		fd_close(&child.pidfd);
+		fd_close(&t->lock);
+	} else {
+		template_abort(t);
+	}
+	return r;
+}
+
+/* --- collecting --- */
+static void collect_one(const char *root, int rootfd, const char *name, time_t now)
+{
+	char path[LOCAL_PATH_MAX];
+	struct stat st;
+
+	if (name[0] == '.' && !str_starts(name, HALF))
+		return;
+	if (fstatat(rootfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return;
+	if (name[0] != '.' && st.st_mtime + UNUSED_S > now)
+		return;
+	if (str_format(path, sizeof(path), "%s/%s", root, name) == 0)
+		ignore_result(fd_remove_tree(path)); /* the next collect tries again */
+}
+
+void template_collect(void)
+{
+	char root[LOCAL_PATH_MAX];
+	AUTO_FD lock = -1;
+	struct dirent *d;
+	DIR *dir;
+
+	if (root_path(root, NULL) < 0 || !(dir = opendir(root)))
+		return;
+	if (take_lock(&lock, NULL) == 0)
+		while ((d = readdir(dir)))
+			collect_one(root, dirfd(dir), d->d_name, time(NULL));
+	(void)closedir(dir);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASB_LOCAL_TEMPLATE_H
+#define ASB_LOCAL_TEMPLATE_H
+
+#include <stdbool.h>
+
+#include "host/local/share.h"
+#include "host/local/vmdir.h"
+#include "lib/compiler.h"
+#include "lib/err.h"
+
+/*
+ * What sandboxes start from: a guest that was stopped when it was ready, as <state>/local/templates/<key>/ with
+ *     ram            its memory, sparse; mapped by every sandbox that started from it
+ *     devices        the state of its devices, as QEMU saves it
+ *     disk.qcow2     what it had written
+ *     template.json  sizes, times and a checksum: what does not fit is removed and made anew
+ * A sandbox has hard links to what it needs, so a template can be removed at any time.
+ */
+
+#define TEMPLATE_KEY_LEN 32		/* hexadecimal digits */
+#define TEMPLATE_RAM	 "base.ram"	/* in a sandbox's folder: the memory it is mapped from */
+#define TEMPLATE_DEVICES "base.devices" /* until it has started */
+
+/* The key says everything that must be the same: the command line of QEMU, the files it names, and the CPU. */
+int template_key(const char *qemu, const struct share *share, const struct vm_config *c, bool kvm,
+		 char ret[TEMPLATE_KEY_LEN + 1], struct err *e) MUST_CHECK;
+
+/* The same for a guest that does not boot any more: kernel, initramfs and empty disk are left out. */
+int template_fit(const char *qemu, const struct share *share, const struct vm_config *c, bool kvm,
+		 char ret[TEMPLATE_KEY_LEN + 1], struct err *e) MUST_CHECK;
+
+/* Puts memory, devices and disk of the template into DIRFD, a new sandbox's folder. -ENOENT: there is none (any
+ * more); else a negative errno with a message, and then the folder may hold a part. */
+int template_use(const char *key, int dirfd, struct err *e) MUST_CHECK;
+
+void template_discard(const char *key); /* it does not work */
+
+/* One that is being made. */
+struct template_new {
+	char dir[LOCAL_PATH_MAX]; /* where its files go: hidden until all of it is there */
+	int lock;
+};
+
+/* -EEXIST: it is there; -EBUSY: another process makes one. Removes what others have left half made. */
+int template_begin(const char *key, struct template_new *ret, struct err *e) MUST_CHECK;
+
+/*
+ * Everything is in T->dir and nothing writes to it any more. A process of its own (`asb __supervise template KEY
+ * LOCK`, in that folder) waits for the disk, writes template.json and gives the template its name, so that nobody
+ * else waits for that. T is over then, also when it fails.
+ */
+int template_publish(struct template_new *t, const char *key, struct err *e) MUST_CHECK;
+int template_publish_main(int argc, char **argv); /* that process; its exit code */
+
+void template_abort(struct template_new *t); /* fine when nothing was begun */
+
+/* Removes templates that nothing has started from for a long time, and half made ones. */
+void template_collect(void);
+
+#endif

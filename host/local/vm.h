@@ -151,7 +151,8 @@ void life_finish(struct vm *vm, bool destroy, const char *reason); /* kills QEMU
 int link_start(struct vm *vm, struct err *e) MUST_CHECK;
 void link_stop(struct vm *vm);
 void link_channel_up(struct vm *vm); /* those who waited for it may go on */
-void link_cut(struct vm *vm); /* ends every connection that has a stream: before its channel is freed */
+void link_cut(
+	struct vm *vm); /* ends every connection that has a stream: before its channel is freed */
 int link_adopt(struct vm *vm, int fd, uint16_t port)
 	MUST_CHECK; /* FD, owned, becomes a connection to PORT */
 

@@ -133,7 +133,7 @@ static void on_probe(struct loop_timer *t)
 static int choose_origin(struct vm *vm, struct err *e)
 {
 	char fit[TEMPLATE_KEY_LEN + 1];
-	struct saved saved;
+	struct saved saved = { .fit = NULL };
 	int r;
 
 	vm->balloon = vm->mode == VM_START || !vm->config.template;

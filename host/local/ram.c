@@ -85,9 +85,8 @@ static size_t add_part(const struct ram_job *j, struct iovec *v, size_t n, uint6
 		v[n - 1].iov_len += j->page;
 		return n;
 	}
-	v[n] = (struct iovec){
-		(void *)at, j->page
-	}; /* NOLINT(performance-no-int-to-ptr): in another process */
+	v[n].iov_base = (void *)at; /* NOLINT(performance-no-int-to-ptr): in another process */
+	v[n].iov_len = j->page;
 	return n + 1;
 }
 

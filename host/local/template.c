@@ -332,7 +332,7 @@ static int sync_file(int dirfd, const char *name)
 static int finish(const char *key)
 {
 	AUTO_BUF b;
-	char from[LOCAL_PATH_MAX], to[LOCAL_PATH_MAX];
+	char from[LOCAL_PATH_MAX] = "", to[LOCAL_PATH_MAX] = "";
 	int r = sync_file(AT_FDCWD, "ram");
 
 	buf_init(&b, MANIFEST_MAX);

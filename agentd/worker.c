@@ -38,6 +38,11 @@
 
 struct worker {
 	bool used, reaped, terminated;
+	bool begun; /* the head is here: what follows goes to the client */
+	bool answered;
+	bool pulling; /* the client waits for bytes */
+	bool in_full;
+	bool body_done;
 	struct httpd_req *r; /* NULL when it has ended */
 	struct proc_child child;
 	int cgroup_fd; /* owned; -1 = none */
@@ -45,11 +50,6 @@ struct worker {
 	int in, out; /* owned; -1 = closed */
 	struct loop_watch in_watch, out_watch;
 	struct loop_timer deadline;
-	bool begun; /* the head is here: what follows goes to the client */
-	bool answered;
-	bool pulling; /* the client waits for bytes */
-	bool in_full;
-	bool body_done;
 	struct buf head; /* before begun: the line; then what was read behind it */
 	size_t head_at;
 	const char *own; /* borrowed from R: a collected body */

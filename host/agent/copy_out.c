@@ -119,7 +119,7 @@ static int plan_local(const char *local, struct copy_plan **ret, struct err *e)
 int copy_out(const struct copy_spec *s, struct copy_count *ret, struct err *e)
 {
 	struct copy_flow f = { .spec = s };
-	struct copy_plan *p;
+	struct copy_plan *p = NULL;
 	int r;
 
 	*ret = (struct copy_count){ 0 };
@@ -128,8 +128,8 @@ int copy_out(const struct copy_spec *s, struct copy_count *ret, struct err *e)
 		return r < 0 ? r : finish(&f, to_stdout(&f, e), e);
 	}
 	r = plan_local(s->local, &p, e);
-	if (r < 0)
-		return r;
+	if (r < 0 || !p)
+		return r < 0 ? r : -ENOMEM;
 	r = to_path(s, p, ret, e);
 	free(p);
 	return r;

@@ -137,7 +137,7 @@ static int go_on(char *path, const cJSON *entry, struct err *e)
 		r = buf_addf(&next, "%.*s/", (int)at.dir, path);
 	if (r == 0)
 		r = buf_add(&next, target.p, target.len);
-	if (r < 0)
+	if (r < 0 || !next.p)
 		return err_set(e, ERR_INVALID, ELOOP, "%.400s", path);
 	memcpy(path, next.p, next.len);
 	path[next.len] = '\0';

@@ -67,7 +67,7 @@ static int walk(int root, const char *rel, bool make, mode_t mode, int *ret_fd)
 	while (*rel) {
 		char name[256]; /* NAME_MAX and a NUL */
 		size_t n = strcspn(rel, "/");
-		int next, r;
+		int next = -1, r;
 
 		if (n >= sizeof(name))
 			return -ENAMETOOLONG;

@@ -53,19 +53,21 @@ static int read_place(const char *word, struct place *ret, struct err *e)
 static int read_words(struct cp *p, struct err *e)
 {
 	int r = read_place(p->c->names[0], &p->from, e);
+	bool to_stdout;
 
 	if (r == 0)
 		r = read_place(p->c->names[1], &p->to, e);
 	if (r < 0)
 		return r;
+	to_stdout = *p->from.name && p->to.path && !strcmp(p->to.path, "-");
 	if (!*p->from.name == !*p->to.name)
 		return err_set(e, ERR_USAGE, 0,
 			       *p->from.name ? "copying between sandboxes is not supported"
 					     : "one of the two must be NAME:PATH of a sandbox");
-	if (*p->from.name && !strcmp(p->to.path, "-") && isatty(STDOUT_FILENO))
+	if (to_stdout && isatty(STDOUT_FILENO))
 		return err_set(e, ERR_USAGE, 0,
 			       "standard output is a terminal, and would get a tar");
-	if (*p->from.name && !strcmp(p->to.path, "-") && out_json_wanted())
+	if (to_stdout && out_json_wanted())
 		return err_set(e, ERR_USAGE, 0, "standard output gets a tar, not a document");
 	return 0;
 }

@@ -44,7 +44,7 @@ static bool number(const cJSON *doc, const char *group, const char *name, double
 	const cJSON *o = cJSON_IsObject(doc) ? jsn_get(doc, group) : NULL;
 	const cJSON *v = cJSON_IsObject(o) ? jsn_get(o, name) : NULL;
 
-	if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble) || v->valuedouble < 0)
+	if (!v || !cJSON_IsNumber(v) || !isfinite(v->valuedouble) || v->valuedouble < 0)
 		return false;
 	*ret = v->valuedouble;
 	return true;
@@ -93,15 +93,15 @@ static void row_network(struct rows *t, const cJSON *doc)
 	double rx = 0, tx = 0;
 	char a[24], b[24];
 
-	if (!cJSON_IsArray(list) || !list->child)
+	if (!list || !cJSON_IsArray(list) || !list->child)
 		return;
 	cJSON_ArrayForEach(n, list)
 	{
 		const cJSON *r = cJSON_IsObject(n) ? jsn_get(n, "rx_bytes") : NULL;
 		const cJSON *s = cJSON_IsObject(n) ? jsn_get(n, "tx_bytes") : NULL;
 
-		rx += cJSON_IsNumber(r) && r->valuedouble > 0 ? r->valuedouble : 0;
-		tx += cJSON_IsNumber(s) && s->valuedouble > 0 ? s->valuedouble : 0;
+		rx += r && cJSON_IsNumber(r) && r->valuedouble > 0 ? r->valuedouble : 0;
+		tx += s && cJSON_IsNumber(s) && s->valuedouble > 0 ? s->valuedouble : 0;
 	}
 	size_text(rx, a);
 	size_text(tx, b);

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -37,7 +38,19 @@ extern char **environ;
  * parent's memory until it executes its program, as with vfork(2), and nothing it does before may be meant to stay in its
  * memory only. Into a cgroup a process can be born by clone3(2) alone (clone3.c). What went wrong stands in that memory then. Where clone3(2) is missing it comes over a pipe, because emulators of user
  * space (qemu-user) share no memory even when asked to.
+ *
+ * The parent stands until then, and others can hold a child up: a stranger of its new user by SIGSTOP, a frozen group, a file
+ * system of the workload's that does not answer. So the kernel kills what has not become its program in START_S: a timer of
+ * the child's, which execve(2) deletes (timer_create(2)), and whose SIGKILL reaches stopped and frozen processes too.
  */
+
+#define START_S 5
+
+#ifdef ASB_TEST
+int proc_start_s = START_S;
+#else
+#define proc_start_s START_S
+#endif
 
 struct failure {
 	enum proc_step step;
@@ -200,6 +213,17 @@ static int child_setup(const struct proc_spec *s, enum proc_step *step)
 	return enter_cwd(s);
 }
 
+/* What the kernel takes; the libraries' struct sigevent has the same begin. Best effort: emulators may not have it. */
+static void bound_start(void)
+{
+	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	const long when[4] = { 0, 0, proc_start_s, 0 }; /* interval, value: seconds and nanoseconds */
+	int id = 0;
+
+	if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &ev, &id) == 0)
+		(void)syscall(SYS_timer_settime, id, 0, when, NULL);
+}
+
 static int child_main(void *arg)
 {
 	struct start *st = arg;
@@ -207,6 +231,7 @@ static int child_main(void *arg)
 	struct failure f = { 0 };
 	int r;
 
+	bound_start();
 	reset_signals();
 	if (st->join) /* best effort: the group is a limit, not the command */
 		ignore_result(fd_write_str(s->cgroup_fd, "cgroup.procs", "0"));

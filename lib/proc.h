@@ -12,7 +12,7 @@
  * Starting a program: a child as by vfork(2) with a pidfd, born straight into a cgroup where one is given. The child has a
  * clean signal mask and dispositions (a signal other than SIGPIPE that is ignored must be so before the first start), no
  * descriptor but 0, 1, 2 (and KEEP), and its own session when asked. A failure in the
- * child (which step, which errno) comes back to the parent over a CLOEXEC pipe, so that a process that never became its
+ * child (which step, which errno) comes back to the parent, so that a process that never became its
  * program is never reported as started.
  */
 enum proc_step {
@@ -63,14 +63,18 @@ struct proc_child {
 };
 
 /*
- * Blocks until the child has executed its program or failed (an exec is local and short). 0, or a negative errno
- * with *RET_STEP telling where it failed (may be NULL) and a message in E; a failed child has been reaped.
+ * Blocks until the child has executed its program or failed, 5 s at the most: a child that has done neither by then is
+ * killed, and looks like a program that died of SIGKILL. 0, or a negative errno with *RET_STEP telling where it failed (may be NULL) and a message in E; a failed child has been reaped.
  */
 int proc_spawn(const struct proc_spec *s, struct proc_child *ret, enum proc_step *ret_step,
 	       struct err *e) MUST_CHECK;
 
 /* Signals by pidfd where there is one. 0 or negative errno (-ESRCH when it has ended). */
 int proc_signal(const struct proc_child *c, int sig) MUST_CHECK;
+
+#ifdef ASB_TEST
+extern int proc_start_s; /* the limit for tests that wait for it */
+#endif
 
 /* Becomes the reaper of orphaned descendants (PR_SET_CHILD_SUBREAPER). */
 int proc_become_subreaper(void) MUST_CHECK;

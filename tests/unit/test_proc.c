@@ -99,6 +99,37 @@ static int refuse(void *arg, enum proc_step *step)
 	return -EDOM;
 }
 
+static int stop_here(void *arg, enum proc_step *step)
+{
+	(void)arg;
+	(void)step;
+	(void)kill(getpid(), SIGSTOP); /* as a stranger of the same user could */
+	return 0;
+}
+
+/* Before there was a limit this hung for good. */
+static void test_stopped(void)
+{
+	char *prog[] = { "true", NULL };
+	struct proc_spec s = PROC_SPEC_INIT;
+	struct proc_child c;
+	int status = 0;
+
+	proc_start_s = 1;
+	s.argv = prog;
+	s.child_fn = stop_here;
+	ok_int(proc_spawn(&s, &c, NULL, &e), 0, "a child that is stopped half-way does not hold us");
+	ok(waitpid(c.pid, &status, 0) == c.pid && WIFSIGNALED(status) &&
+		   WTERMSIG(status) == SIGKILL,
+	   "and is killed");
+	fd_close(&c.pidfd);
+	s.child_fn = NULL;
+	s.argv = (char *[]){ "sleep", "1.3", NULL };
+	ok_int(proc_spawn(&s, &c, NULL, &e), 0, "a program that runs longer than that");
+	ok(waitpid(c.pid, &status, 0) == c.pid && status == 0, "is left alone");
+	fd_close(&c.pidfd);
+}
+
 int main(void)
 {
 	char *sleeper[] = { "sleep", "100", NULL };
@@ -110,6 +141,7 @@ int main(void)
 	buf_init(&out, 1 << 20);
 	test_good(&out);
 	test_bad();
+	test_stopped();
 	s.argv = sleeper;
 	s.child_fn = refuse;
 	ok_int(proc_spawn(&s, &c, NULL, &e), -EDOM, "the caller's own step can refuse");

@@ -497,8 +497,10 @@ void watch_free(struct watch *w)
 	fd_close(&w->fd);
 	if (w->dir)
 		(void)closedir(w->dir);
-	for (size_t i = 0; i < w->count; i++)
+	for (size_t i = 0; i < w->count; i++) {
+		bytes -= strlen(w->nodes[i].path) + 1;
 		free(w->nodes[i].path);
+	}
 	free(w->nodes);
 	free(w->moved);
 	free(w);

@@ -240,6 +240,15 @@ for i in range(500):
         s1.recv(10)
 until(lambda: a.fds() <= before)
 ok(a.rss() <= r1 + 256, "nor memory", (r1, a.rss()))
+long = "x" * 200
+for i in range(100):
+    os.makedirs(at("/".join(["long"] + [long] * 9 + [str(i)])))
+for i in range(30):
+    w = Watch(recursive=1)
+    if w.status != 200 or not w.until(lambda e: len(e) > 0):
+        break
+    w.close()
+equal(w.status, 200, "nor anything of the room for paths, 4 MiB for all watches")
 w = Watch()
 w.until(lambda e: len(e) > 0)
 equal(a.private(op="drain", timeout_ms=3000, reopen_ms=1000)["drained"], True, "a watch does not hold up a suspension")

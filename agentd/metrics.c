@@ -223,7 +223,7 @@ static uint64_t one_number(int dir, const char *file)
 {
 	char text[TEXT];
 
-	return read_text(dir, file, text) ? field(text[0] == 'm' ? "" : text, "") : METRICS_NONE;
+	return read_text(dir, file, text) && text[0] != 'm' ? field(text, "") : METRICS_NONE;
 }
 
 static void read_workload(struct metrics *m)

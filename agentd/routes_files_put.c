@@ -264,8 +264,9 @@ static ssize_t sink(void *arg, const char *p, size_t n)
 		ssize_t k = u->append ? write(u->file.fd, p + done, n - done)
 				      : pwrite(u->file.fd, p + done, n - done, (off_t)u->at);
 
-		if (k < 0 && errno != EINTR) {
-			fail(u, errno == EINVAL ? EFBIG : errno); /* an offset beyond 2^63 */
+		if (k == 0 || (k < 0 && errno != EINTR)) {
+			/* an offset beyond 2^63; a file system (FUSE) that takes nothing */
+			fail(u, k == 0 ? EIO : errno == EINVAL ? EFBIG : errno);
 			return 0;
 		}
 		done += k > 0 ? (size_t)k : 0;

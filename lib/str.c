@@ -163,6 +163,20 @@ bool str_is_utf8(const char *p, size_t n)
 	return true;
 }
 
+void str_clean(char *s)
+{
+	bool text = str_is_utf8(s, strlen(s));
+
+	for (; *s; s++) {
+		unsigned char b = (unsigned char)*s;
+
+		if (b < 0x20 || b == 0x7f || (b >= 0x80 && !text))
+			*s = '?';
+		else if (b == 0xc2 && (unsigned char)s[1] < 0xa0) /* U+0080 to 9F */
+			s[0] = s[1] = '?';
+	}
+}
+
 void str_hex(const void *p, size_t n, char *out)
 {
 	static const char digits[] = "0123456789abcdef";

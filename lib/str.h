@@ -24,6 +24,10 @@ int str_to_bytes(const char *s, uint64_t unit, uint64_t *ret) MUST_CHECK;
 bool str_starts(const char *s, const char *prefix);
 bool str_is_utf8(const char *p, size_t n); /* RFC 3629, no surrogates, no overlong forms */
 
+/* For what a stranger wrote and a terminal will show: controls (C0, DEL, C1) become '?', and so do bytes above 127 when S is
+ * not UTF-8. In place. */
+void str_clean(char *s);
+
 /* Lower-case hexadecimal of N bytes into OUT (2 * N + 1 bytes). */
 void str_hex(const void *p, size_t n, char *out);
 

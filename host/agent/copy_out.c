@@ -7,6 +7,7 @@
 
 #include "host/agent/copy_int.h"
 #include "lib/fd.h"
+#include "lib/str.h"
 #include "lib/unpack.h"
 
 /*
@@ -92,7 +93,8 @@ static int to_path(const struct copy_spec *s, struct copy_plan *p, struct copy_c
 		return r;
 	memset(p->dir, 0, sizeof(p->dir));
 	/* the agent calls ".." "." as well */
-	memcpy(p->base, !strcmp(src.base, "..") ? "." : src.base, strlen(src.base) + 1);
+	ignore_result(str_format(p->base, sizeof(p->base), "%s",
+				 !strcmp(src.base, "..") ? "." : src.base)); /* it fits */
 	r = copy_table(p, e);
 	return r < 0 ? r : extract(s, p, ret, e);
 }

@@ -11,22 +11,6 @@
 
 #define GRID_TEXT_MAX (64U << 20)
 
-static char *clean(const char *s)
-{
-	char *p = strdup(s);
-	bool text = p && str_is_utf8(p, strlen(p));
-
-	for (char *c = p; c && *c; c++) {
-		unsigned char b = (unsigned char)*c;
-
-		if (b < 0x20 || b == 0x7f || (b >= 0x80 && !text))
-			*c = '?';
-		else if (b == 0xc2 && (unsigned char)c[1] < 0xa0) /* C1 controls: U+0080 to 9F */
-			c[0] = c[1] = '?';
-	}
-	return p;
-}
-
 /* Characters of UTF-8 text; wide ones count as one. */
 static int width(const char *s)
 {
@@ -51,9 +35,10 @@ int grid_add(struct grid *g, const char *const *cells)
 	memset(all, 0, g->columns * sizeof(*all));
 	g->rows++;
 	for (unsigned k = 0; k < g->columns; k++) {
-		all[k] = clean(cells[k]);
+		all[k] = strdup(cells[k]);
 		if (!all[k])
 			return -ENOMEM;
+		str_clean(all[k]);
 	}
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "lib/fd.h"
 #include "lib/jsn.h"
 #include "lib/pretty.h"
+#include "lib/str.h"
 
 /*
  * stdio is not used: a partly written buffer would be written again by a forked child, and errors
@@ -110,17 +111,18 @@ int out_doc(cJSON *j)
 
 /* --- stderr --- */
 
+/* TEXT may be a guest's: what its agent says, and names of its files. */
 static void err_line(const char *prefix, const char *text)
 {
 	char line[LINE_CAP];
-	int n = snprintf(line, sizeof(line), "%s%s\n", prefix, text);
+	size_t n;
 
+	(void)snprintf(line, sizeof(line) - 1, "%s%s", prefix, text); /* cut is fine */
+	str_clean(line);
+	n = strlen(line);
+	line[n++] = '\n';
 	out_progress_end();
-	if (n > (int)sizeof(line) - 1)
-		n = (int)sizeof(line) - 1;
-	if (n > 0)
-		ignore_result(
-			fd_write_all(STDERR_FILENO, line, (size_t)n)); /* nowhere to tell it */
+	ignore_result(fd_write_all(STDERR_FILENO, line, n)); /* nowhere to tell it */
 }
 
 void out_note(const char *fmt, ...)

@@ -36,14 +36,15 @@ int execid_list(const struct core_named *n, cJSON **ret_doc, struct err *e)
 	return 0;
 }
 
-static bool id_of(const cJSON *x, const char **ret)
+const char *execid_of(const cJSON *x)
 {
 	const char *s = NULL;
+	size_t n = jsn_str(x, "id", &s, NULL) == 1 ? strlen(s) : 0;
 
-	if (jsn_str(x, "id", &s, NULL) != 1 || !*s || strlen(s) > EXECID_MAX)
-		return false;
-	*ret = s;
-	return true;
+	if (n == 0 || n > EXECID_MAX ||
+	    strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != n)
+		return NULL;
+	return s;
 }
 
 int execid_find(const struct core_named *n, const char *word, char ret[static EXECID_MAX + 1],
@@ -59,7 +60,8 @@ int execid_find(const struct core_named *n, const char *word, char ret[static EX
 		return r;
 	cJSON_ArrayForEach(x, jsn_get(doc, "execs"))
 	{
-		if (!id_of(x, &id) || !str_starts(id, word))
+		id = execid_of(x);
+		if (!id || !str_starts(id, word))
 			continue;
 		found = id;
 		count = id[strlen(word)] ? count + 1 : 1;

@@ -16,6 +16,9 @@
  * not checked. */
 int execid_list(const struct core_named *n, cJSON **ret_doc, struct err *e) MUST_CHECK;
 
+/* The id of one of them, borrowed; NULL when it has none or says something else there. */
+const char *execid_of(const cJSON *x);
+
 /*
  * The whole id that WORD stands for: itself, or the only one that begins with it. -ENOENT +
  * ERR_NOT_FOUND, -EINVAL + ERR_INVALID when several begin so, or what asking the agent failed of.

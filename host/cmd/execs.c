@@ -168,7 +168,7 @@ static int print_ids(const cJSON *list)
 	int r = 0;
 
 	cJSON_ArrayForEach(x, list) r =
-		r < 0 || !text_of(x, "id") ? r : out_line("%.64s", text_of(x, "id"));
+		r < 0 || !execid_of(x) ? r : out_line("%s", execid_of(x));
 	return r;
 }
 

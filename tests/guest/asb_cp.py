@@ -361,6 +361,36 @@ for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", b"HTTP/1.1 200
     r = cp("app:/d", here + "/t")
     ok(r.returncode == 1 and b"error: " in r.stderr, f"{answer[:40]}: an error", r)
 
+# what it says goes to a terminal
+ESC = "\x1b]0;evil\x07\x9b2J"
+link.serve = hostile(tar(good, ("evil" + ESC, b"e")))
+r = cp("app:/d", here + "/t")
+ok(r.returncode == 1 and b"evil?]0;evil" in r.stderr and not set(r.stderr) & {7, 27}, "no control of a member's name reaches the terminal", r)
+
+
+def says(status, body):
+    def serve(c):
+        c.recv(65536)
+        b = json.dumps(body).encode()
+        c.sendall(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n" % (status, len(b)) + b)
+    return serve
+
+
+def asb(*words):
+    return subprocess.run([ASB, *words], env=ENV, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
+
+
+link.serve = says(500, {"detail": "evil" + ESC})
+r = asb("execs", "app")
+ok(r.returncode == 1 and b"evil?]0;evil" in r.stderr and not set(r.stderr) & {7, 27}, "nor one of its messages", r)
+link.serve = says(200, {"execs": [{"id": "evil" + ESC}, {"id": "fine"}]})
+r = asb("execs", "app", "-q")
+equal((r.returncode, r.stdout), (0, b"fine\n"), "an id that is none is not printed")
+link.serve = says(200, {"execs": [{"id": f"id{i}", "shell": "\x01" * 4000} for i in range(256)]})
+equal(asb("execs", "app", "-q").stdout.count(b"\n"), 256, "the longest list that agentd can give")
+link.serve = None
+equal(cp(f"app:{there}/..", here + "/up").returncode, 0, "SRC .. of the sandbox")
+
 # --- interrupted
 fresh()
 write(here, "t", b"old")

@@ -118,6 +118,26 @@ static void test_utf8(void)
 		ok(str_is_utf8(t[i].in, strlen(t[i].in)) == t[i].valid, "str_is_utf8, case %zu", i);
 }
 
+static void test_clean(void)
+{
+	static const struct {
+		const char *in, *out;
+	} t[] = {
+		{ "", "" },
+		{ "plain \xc3\xa4", "plain \xc3\xa4" },
+		{ "\033[2Ja\nb\177", "?[2Ja?b?" },
+		{ "x\xc2\x9b" "1m", "x??1m" }, /* CSI as one character */
+		{ "\xc3\xa4\x9b", "???" },
+	};
+	char s[32];
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		ignore_result(str_format(s, sizeof(s), "%s", t[i].in));
+		str_clean(s);
+		ok_str(s, t[i].out, "str_clean");
+	}
+}
+
 int main(void)
 {
 	char hex[9], small[4];
@@ -126,6 +146,7 @@ int main(void)
 	test_ns();
 	test_bytes();
 	test_utf8();
+	test_clean();
 	str_hex("\x00\x9f\xff\x10", 4, hex);
 	ok_str(hex, "009fff10", "str_hex");
 	ok_int(str_format(small, sizeof(small), "%d", 123), 0, "str_format that just fits");

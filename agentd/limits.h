@@ -93,7 +93,7 @@
 /* SIGTERM: for requests that are being answered, then for the killed trees. */
 #define LIMIT_DRAIN_NS	    (3 * LIMIT_SECOND_NS)
 #define LIMIT_STOP_NS	    (2 * LIMIT_SECOND_NS)
-/* Watches: clients; directories and bytes of their paths for each; events that wait for its reader; entries read in
+/* Watches: clients; directories of each; bytes of the paths of all; events that wait for its reader; entries read in
  * one turn of the loop; how long the first half of a rename waits for the second. */
 #define LIMIT_WATCHERS	    32
 #define LIMIT_WATCH_DIRS    16384

@@ -49,10 +49,12 @@ static bool add_system(cJSON *o, const struct app *a)
 static bool add_abilities(cJSON *o, const struct app *a)
 {
 	cJSON *limits = cJSON_AddObjectToObject(o, "limits");
-	const char *group = cgroup_have() ? "cgroup" : NULL;
+	const char *group = "cgroup";
 
-	return limits && jsn_add_str(limits, "memory", group ? group : "rlimit") &&
-	       jsn_add_str(limits, "cpu", group) && jsn_add_str(limits, "pids", group) &&
+	return limits &&
+	       jsn_add_str(limits, "memory", cgroup_can(CGROUP_MEMORY) ? group : "rlimit") &&
+	       jsn_add_str(limits, "cpu", cgroup_can(CGROUP_CPU) ? group : NULL) &&
+	       jsn_add_str(limits, "pids", cgroup_can(CGROUP_PIDS) ? group : NULL) &&
 	       jsn_add_bool(o, "cgroups", cgroup_have()) &&
 	       jsn_add_bool(o, "workload_limits", cgroup_limited()) &&
 	       jsn_add_bool(o, "private_socket", a->priv != NULL);

@@ -129,8 +129,10 @@ static void on_failed(void *arg, int errnum)
 	struct stream *s = arg;
 
 	if (errnum == -1)
-		httpd_reply_error(s->r, 413, "%s: more than %d directories", s->path,
-				  LIMIT_WATCH_DIRS);
+		httpd_reply_error(
+			s->r, 413,
+			"%s: more than %d directories, or %lu bytes of paths of all watches",
+			s->path, LIMIT_WATCH_DIRS, LIMIT_WATCH_BYTES);
 	else if (errnum == ENOSPC)
 		httpd_reply_error(s->r, 507,
 				  "%s: more directories than fs.inotify.max_user_watches allows",

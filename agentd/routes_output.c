@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "control.h"
 #include "exec.h"
 #include "lib/b64.h"
 #include "lib/proto.h"
@@ -53,24 +54,21 @@ static void put_header(char *p, unsigned stream, size_t n)
 	p[7] = (char)n;
 }
 
-/* {"event":"<NAME>"<REST>} as a frame, or as an event of that name. */
-static void make_event(struct stream *s, const char *name, const char *rest)
+/* JSON as a frame, or as an event of the name NAME. */
+static void put_json(struct stream *s, const char *name, const char *json)
 {
-	char json[EVENT_MAX];
-	int n = snprintf(json, sizeof(json), "{\"event\":\"%s\"%s}", name, rest);
+	size_t n = strlen(json);
 
-	if (n < 0 || n >= EVENT_MAX)
-		n = 0; /* cannot be: the longest event has 180 bytes */
 	s->event_at = 0;
 	if (s->sse) {
-		n = snprintf(s->event, SSE_MAX, "id: %llu\nevent: %s\ndata: %.*s\n\n",
-			     (unsigned long long)s->f.offset, name, n, json);
-		s->event_len = (size_t)n;
+		s->event_len =
+			(size_t)snprintf(s->event, SSE_MAX, "id: %llu\nevent: %s\ndata: %s\n\n",
+					 (unsigned long long)s->f.offset, name, json);
 		return;
 	}
-	put_header(s->event, PROTO_STREAM_EVENT, (size_t)n);
-	memcpy(s->event + PROTO_FRAME_HEADER, json, (size_t)n);
-	s->event_len = PROTO_FRAME_HEADER + (size_t)n;
+	put_header(s->event, PROTO_STREAM_EVENT, n);
+	memcpy(s->event + PROTO_FRAME_HEADER, json, n);
+	s->event_len = PROTO_FRAME_HEADER + n;
 }
 
 static void alive_event(struct stream *s)
@@ -78,7 +76,7 @@ static void alive_event(struct stream *s)
 	static const char comment[] = ": alive\n\n";
 
 	if (!s->sse) {
-		make_event(s, "alive", "");
+		put_json(s, "alive", "{\"event\":\"alive\"}");
 		return;
 	}
 	memcpy(s->event, comment, sizeof(comment));
@@ -88,31 +86,22 @@ static void alive_event(struct stream *s)
 
 static void gap_event(struct stream *s, uint64_t to)
 {
-	char rest[64];
+	char json[EVENT_MAX];
 
-	(void)snprintf(rest, sizeof(rest), ",\"from\":%llu,\"to\":%llu",
+	(void)snprintf(json, sizeof(json), "{\"event\":\"gap\",\"from\":%llu,\"to\":%llu}",
 		       (unsigned long long)s->f.offset, (unsigned long long)to);
 	s->f.offset = s->f.sure = to;
 	if (s->stop < to)
 		s->stop = to;
-	make_event(s, "gap", rest);
+	put_json(s, "gap", json);
 }
 
 static void exit_event(struct stream *s, const struct exec *e)
 {
-	char code[16], sig[16], rest[EVENT_MAX];
+	char json[EVENT_MAX];
 
-	(void)snprintf(code, sizeof(code), e->signal ? "null" : "%d", e->exit_code);
-	(void)snprintf(sig, sizeof(sig), e->signal ? "%d" : "null", e->signal);
-	(void)snprintf(rest, sizeof(rest),
-		       ",\"exit_code\":%s,\"signal\":%s,\"timed_out\":%s,"
-		       "\"oom\":%s,\"truncated\":%s,"
-		       "\"duration_ms\":%lld,\"offset\":%llu",
-		       code, sig, e->timed_out ? "true" : "false", e->oom ? "true" : "false",
-		       e->truncated ? "true" : "false",
-		       (long long)((e->end_ns - e->start_ns) / 1000000),
-		       (unsigned long long)e->log.end);
-	make_event(s, "exit", rest);
+	control_exit(e, "event", json, sizeof(json));
+	put_json(s, "exit", json);
 	s->ended = true;
 }
 

@@ -217,7 +217,8 @@ static int child_setup(const struct proc_spec *s, enum proc_step *step)
 static void bound_start(void)
 {
 	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
-	const long when[4] = { 0, 0, proc_start_s, 0 }; /* interval, value: seconds and nanoseconds */
+	const long when[4] = { 0, 0, proc_start_s,
+			       0 }; /* interval, value: seconds and nanoseconds */
 	int id = 0;
 
 	if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &ev, &id) == 0)

@@ -167,8 +167,7 @@ static int print_ids(const cJSON *list)
 	const cJSON *x;
 	int r = 0;
 
-	cJSON_ArrayForEach(x, list) r =
-		r < 0 || !execid_of(x) ? r : out_line("%s", execid_of(x));
+	cJSON_ArrayForEach(x, list) r = r < 0 || !execid_of(x) ? r : out_line("%s", execid_of(x));
 	return r;
 }
 

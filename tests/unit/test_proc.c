@@ -118,7 +118,8 @@ static void test_stopped(void)
 	proc_start_s = 1;
 	s.argv = prog;
 	s.child_fn = stop_here;
-	ok_int(proc_spawn(&s, &c, NULL, &e), 0, "a child that is stopped half-way does not hold us");
+	ok_int(proc_spawn(&s, &c, NULL, &e), 0,
+	       "a child that is stopped half-way does not hold us");
 	ok(waitpid(c.pid, &status, 0) == c.pid && WIFSIGNALED(status) &&
 		   WTERMSIG(status) == SIGKILL,
 	   "and is killed");

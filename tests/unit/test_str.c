@@ -126,7 +126,9 @@ static void test_clean(void)
 		{ "", "" },
 		{ "plain \xc3\xa4", "plain \xc3\xa4" },
 		{ "\033[2Ja\nb\177", "?[2Ja?b?" },
-		{ "x\xc2\x9b" "1m", "x??1m" }, /* CSI as one character */
+		{ "x\xc2\x9b"
+		  "1m",
+		  "x??1m" }, /* CSI as one character */
 		{ "\xc3\xa4\x9b", "???" },
 	};
 	char s[32];

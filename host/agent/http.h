@@ -25,7 +25,8 @@ struct http_call;
 typedef int http_connect_fn(void *arg, int64_t deadline_ns, int *ret_fd, struct err *e);
 
 #define HTTP_CONNECT_NS (5LL * 1000000000) /* at most; a connect blocks the loop */
-#define HTTP_REPLY_MAX	(1U << 20)	   /* most bytes kept of an answer's body */
+/* Most bytes kept of an answer's body: 256 commands of which the agent tells 4 KiB, all of them escaped. */
+#define HTTP_REPLY_MAX (8U << 20)
 
 struct http_spec {
 	const char *method;

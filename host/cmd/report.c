@@ -156,7 +156,10 @@ int cmd_report(const struct cli *c, const char *name, const char *id, int r,
 	if (res->lost)
 		out_warn("%llu bytes of output were lost: the reader was too slow",
 			 (unsigned long long)res->lost);
-	if (r == 0 && res->oom)
+	if (r == 0 && res->oom && cli_takes(c->cmd, OPT_EXEC_MEMORY) && c->val[OPT_EXEC_MEMORY].set)
+		out_warn("the command went over its memory limit of %llu MiB",
+			 (unsigned long long)c->val[OPT_EXEC_MEMORY].number);
+	else if (r == 0 && res->oom)
 		out_warn("the sandbox ran out of memory while the command ran");
 	explain(c, r, res, &why);
 	hint = hint_of(c, name, id, r, &why);

@@ -91,7 +91,7 @@ def users(h):
     r = h.call("exec", "app", "-u", "nosuchuser", "true")
     ok(r.returncode == 125 and b"nosuchuser" in r.stderr, "a user that is not there", r)
     r = h.call("exec", "app", "--memory", "24m", "--", "python3", "-c", "x = bytearray(200 << 20)")
-    ok(r.returncode == 137 and b"memory" in r.stderr, "--memory ends what takes more, and says so", r)
+    ok(r.returncode == 137 and b"limit of 24 MiB" in r.stderr, "--memory ends what takes more, and says so", r)
     r = h.call("exec", "app", "--pids", "4", "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 5 & done; wait")
     ok(r.returncode != 0 and b"ork" in r.stderr, "--pids", r)
     same(h.call("exec", "app", "--cpus", "0.5", "true").returncode, 0, "--cpus")

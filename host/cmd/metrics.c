@@ -23,8 +23,8 @@
 /*
  * What a sandbox uses, as its agent says (GET /v1/metrics): all of it comes from the guest, and what is missing or no number
  * is left out. The agent's percentages cover the time since the answer before; so a single look asks twice, WINDOW_NS
- * apart. With --watch on a terminal the table is drawn over the one before it, each line cut to the terminal's width,
- * because a line that wraps would shift all others.
+ * apart. With --watch on a terminal the table is drawn over the one before it, cut to the terminal's width and height,
+ * because a line that wraps or scrolls would shift all others.
  */
 
 #define WINDOW_NS      (500 * 1000000LL)
@@ -162,20 +162,32 @@ static int print_grid(const struct rows *t)
 	return r;
 }
 
-static size_t columns(void)
+static struct winsize window(void)
 {
 	struct winsize w = { 0 };
 
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col : 80;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0)
+		w = (struct winsize){ 0 };
+	w.ws_col = w.ws_col ? w.ws_col : 80;
+	w.ws_row = w.ws_row ? w.ws_row : 24;
+	return w;
 }
 
-/* Draws T over the BEFORE lines above; the values are ASCII of our own making. */
-static int draw(const struct rows *t, unsigned before)
+/* Draws T over the BEFORE lines above, and drops from it what the window has no lines for. The values are ASCII of our own
+ * making. */
+static int draw(struct rows *t, unsigned before)
 {
-	size_t width = columns();
+	struct winsize w = window();
+	size_t width = w.ws_col;
+	unsigned room = w.ws_row > 1 ? w.ws_row - 1U : 1; /* the cursor needs the last one */
 	AUTO_BUF b = { .cap = 8192 };
-	int r = before ? buf_addf(&b, "\033[%uA", before) : 0;
+	int r;
 
+	if (t->len > room)
+		t->len = room;
+	if (before > room)
+		before = room;
+	r = before ? buf_addf(&b, "\033[%uA", before) : 0;
 	for (unsigned i = 0; i < t->len && r == 0; i++) {
 		char line[128];
 		int n = snprintf(line, sizeof(line), "%-9s %s", t->name[i], t->value[i]);
@@ -284,7 +296,9 @@ static int watch(const struct core_named *n, int64_t interval, struct err *e)
 		r = screen ? draw(&t, before) : print_grid(&t);
 		before = t.len;
 	}
-	return core_cancelled() ? 0 : r;
+	if (!core_cancelled())
+		return r;
+	return before && screen ? out_bytes("\n", 1) : 0; /* behind the "^C" */
 }
 
 int cmd_metrics(const struct cli *c)

@@ -170,8 +170,10 @@ int cmd_wait(const struct cli *c)
 		core_die_of(core_cancelled());
 	core_named_done(&w.n);
 	if (r < 0) {
-		int status =
-			cmd_fail(c, &e, execid_hint(&e, w.c->names_len > 1 ? r : 0, c->names[0]));
+		const char *hint = r == -ETIMEDOUT /* all is well: nothing to look for */
+					   ? NULL
+					   : execid_hint(&e, c->names_len > 1 ? r : 0, c->names[0]);
+		int status = cmd_fail(c, &e, hint);
 
 		return r == -ETIMEDOUT ? EXIT_TIMEOUT : status;
 	}

@@ -18,12 +18,12 @@ from _asb import *
 need_vm()
 
 
-def screen(home, args, cols, seconds):
-    """What asb draws on a terminal of COLS columns until Ctrl-C after SECONDS: (bytes, exit status)"""
+def screen(home, args, cols, seconds, rows=24):
+    """What asb draws on a terminal of that size until Ctrl-C after SECONDS: (bytes, exit status)"""
     pid, fd = pty.fork()
     if pid == 0:
         os.execve(ASB, [ASB, *args], {**home.env, "TERM": "xterm"})
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, cols, 0, 0))
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
     got, end, sent = b"", time.monotonic() + seconds, False
     while True:
         if not sent and time.monotonic() > end:
@@ -72,6 +72,9 @@ with Home() as h:
         ok(code == 0 and got.count(b"MEMORY") >= 2 and b"\x1b[" in got, f"--watch redraws on a terminal of {cols} columns; Ctrl-C ends it with 0",
            code, got[-300:])
         ok(max(len(x) for x in shown) < cols, "  and no line wraps", shown)
+    got, code = screen(h, ["metrics", "m", "-w", "--interval", "0.2"], 80, 3, rows=4)
+    ok(code == 0 and got.count(b"CPU") >= 2 and b"DISK" not in got and b"\x1b[3A" in got, "  nor scrolls in a low window", code, got[-300:])
+    ok(got.endswith(b"^C\r\n"), "  what comes next begins a line", got[-20:])
 
     # --- wait for a command
     r = h.call("exec", "-d", "m", "--", "sh", "-c", "sleep 1; exit 7")
@@ -82,7 +85,7 @@ with Home() as h:
     ok(json.loads(r.stdout)["status"] == 7, "  --json", r)
     eid = h.call("exec", "-d", "m", "--", "sleep", "1000").stdout.decode().strip()
     r = h.call("wait", "m", eid, "--timeout", "0.5")
-    ok(r.returncode == 124 and r.stdout == b"" and b"0.5 seconds" in r.stderr, "--timeout gives up with 124", r)
+    ok(r.returncode == 124 and r.stdout == b"" and b"0.5 seconds" in r.stderr and b"doctor" not in r.stderr, "--timeout gives up with 124", r)
     p = h.start("wait", "m", eid)
     time.sleep(0.5)
     h.call("kill", "m", eid)

@@ -180,7 +180,12 @@ int cmd_cp(const struct cli *c)
 	int r = read_words(&p, &e);
 
 	if (r < 0)
-		return cmd_fail(c, &e, NULL);
+		return cmd_fail(
+			c, &e,
+			*p.from.name && *p.to.name
+				? "asb cp A:PATH - | asb cp - B:DIR; and a file here with a "
+				  "colon in its name is ./NAME"
+				: NULL);
 	r = core_find(*p.from.name ? p.from.name : p.to.name, &n, &e);
 	if (r < 0)
 		return cmd_fail(c, &e, cmd_hint(&e, NULL));

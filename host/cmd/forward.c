@@ -410,6 +410,8 @@ static const char *hint_of(const struct cli *c, const struct err *e)
 		return "LOCAL:REMOTE takes another local port; with 0 a free one is picked";
 	if (e->code == ERR_IO && e->errnum == EACCES)
 		return "ports below 1024 are for root: LOCAL:REMOTE takes another local port";
+	if (e->code == ERR_IO && e->errnum == EADDRNOTAVAIL)
+		return "the ADDRESS must be one of this machine's own";
 	return e->code == ERR_USAGE || e->code == ERR_DENIED ? NULL : cmd_hint(e, c->names[0]);
 }
 

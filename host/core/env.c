@@ -92,8 +92,9 @@ static int add_file(struct list *l, const char *path, struct err *e)
 		if (*line == '\0' || *line == '#')
 			continue;
 		if (*line == '=' || strcspn(line, " \t") < strcspn(line, "=")) {
-			(void)err_set(e, ERR_USAGE, 0, "--env-file %.400s: line %u has no name",
-				      path, number);
+			(void)err_set(e, ERR_USAGE, 0, "--env-file %.400s: line %u %s", path,
+				      number,
+				      *line == '=' ? "has no name" : "has a blank in its name");
 			return -EINVAL;
 		}
 		r = add(l, line, e);

@@ -101,6 +101,13 @@ def refusals(home):
     same(home.left(), [], "nothing was begun for any of them")
     r = home.call("rnu")
     ok(b"asb run" in r.stderr, "a misspelt command gets a suggestion")
+    r = home.call("cp", "a:/b", "c:/d")
+    ok(r.returncode == 2 and b"| asb cp -" in r.stderr, "a copy between sandboxes gets one too", r)
+    file = os.path.join(home.top, "blank.env")
+    with open(file, "w", encoding="utf-8") as f:
+        f.write("A=1\nexport B=2\n")
+    r = home.call("run", "--env-file", file, "--", "x")
+    ok(r.returncode == 2 and b"line 2 has a blank in its name" in r.stderr, "a shell's word in --env-file", r)
 
 
 def state(home):

@@ -19,7 +19,9 @@
  * meanwhile can make it fail but not lead it elsewhere. What is written about a file comes from fstat(2) of the open descriptor.
  *
  * libarchive's link resolver remembers files with several names, and gives the second one as a link to the first. Names are
- * not converted: hdrcharset=BINARY, and only the functions for raw bytes are used.
+ * not converted: only the functions for raw bytes are used, and in the C locale, which these programs keep, libarchive writes
+ * a name that is not ASCII as it is, and says hdrcharset=BINARY. To ask for that by option would make it say so for every
+ * member, and GNU tar warns each time.
  */
 
 #define BLOCK (64U << 10)
@@ -330,7 +332,6 @@ static int start(struct packer *p)
 		return err_set(p->err, ERR_INTERNAL, ENOMEM, "packing");
 	archive_entry_linkresolver_set_strategy(p->links, ARCHIVE_FORMAT_TAR_PAX_RESTRICTED);
 	if (archive_write_set_format_pax_restricted(p->a) != ARCHIVE_OK ||
-	    archive_write_set_options(p->a, "hdrcharset=BINARY") < ARCHIVE_WARN ||
 	    archive_write_set_bytes_per_block(p->a, (int)BLOCK) != ARCHIVE_OK ||
 	    archive_write_set_bytes_in_last_block(p->a, 1) != ARCHIVE_OK ||
 	    archive_write_open2(p->a, p, NULL, write_cb, NULL, NULL) != ARCHIVE_OK)

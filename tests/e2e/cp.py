@@ -51,6 +51,8 @@ def trees(h, work):
     r = h.call("cp", "app:/root/in/0", "-")
     names = tarfile.open(fileobj=io.BytesIO(r.stdout)).getnames()
     ok(r.returncode == 0 and names[0] == "0" and len(names) > 40, "a tar to standard output", names[:5])
+    tar = subprocess.run(["tar", "t"], input=r.stdout, capture_output=True, check=False)
+    ok(tar.returncode == 0 and tar.stderr == b"", "GNU tar reads it and has nothing to warn of", tar.stderr)
     r = h.call("cp", "-", "app:/tmp", input=r.stdout)
     same((r.returncode, sh(h, "ls /tmp/0/x | wc -l").stdout), (0, b"43\n"), "and back from standard input")
 

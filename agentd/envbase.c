@@ -22,8 +22,9 @@
  * command. */
 static bool is_ours(const char *var)
 {
-	static const char *const names[] = { "AGENTD_", "ASB_NOTIFY_FD=", "PWD=",
-					     "OLDPWD=", "SHLVL=",	  "_=" };
+	static const char *const names[] = {
+		"AGENTD_", "ASB_NOTIFY_FD=", "ASB_INIT_ID=", "PWD=", "OLDPWD=", "SHLVL=", "_="
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (str_starts(var, names[i]))

@@ -91,15 +91,26 @@ void caplog_lines(struct caplog *l, const char *p, size_t n)
 	size_t len = 0, t = 0;
 
 	for (size_t i = 0; i < n; i++) {
+		bool held = l->cr;
+
+		l->cr = p[i] == '\r';
+		if (l->cr && !held)
+			continue; /* a terminal's line ends in CR LF, a file's in LF */
 		if (!l->mid_line) {
 			if (!t) /* once is enough for all that came together */
 				t = stamp(time, sizeof(time));
 			memcpy(out + len, time, t);
 			len += t;
 		}
+		if (held && p[i] != '\n') {
+			out[len++] = '\r';
+			l->mid_line = true;
+		}
+		if (l->cr)
+			continue;
 		out[len++] = p[i];
 		l->mid_line = p[i] != '\n';
-		if (len + sizeof(time) >= sizeof(out)) {
+		if (len + sizeof(time) + 1 >= sizeof(out)) {
 			caplog_write(l, out, len);
 			len = 0;
 		}

@@ -12,6 +12,7 @@
 struct caplog {
 	int fd;	       /* owned; -1: what is written is lost */
 	bool mid_line; /* of caplog_lines: the next byte continues a line */
+	bool cr;       /* ... and a CR before it waits: for LF it is dropped */
 	off_t size, cap;
 };
 

@@ -53,6 +53,11 @@ int main(void)
 	caplog_lines(&l, "ee", 2);
 	ok_int(read_lines(dir, "log", last, sizeof(last)), 4, "lines that came split");
 	ok_str(last, "three", "the last one is whole");
+	caplog_lines(&l, "\r", 1);
+	caplog_lines(&l, "\n10%\r20%\r\r\n", 11);
+	ok_int(read_lines(dir, "log", last, sizeof(last)), 5,
+	       "ends of lines as a terminal has them");
+	ok_str(last, "10%\r20%\r", "one CR goes with its LF, others stay");
 	for (int i = 0; i < 1000; i++)
 		caplog_lines(&l, "\n\n\n\n\n\n\n\nx\n", 10);
 	ok(read_lines(dir, "log", last, sizeof(last)) > 10,

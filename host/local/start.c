@@ -232,7 +232,7 @@ int start_create(const struct sandbox_spec *spec, const char *id, const struct p
 	static struct share share; /* too big for the stack */
 	static char qemu[LOCAL_PATH_MAX];
 	char key[TEMPLATE_KEY_LEN + 1];
-	struct vm_config c;
+	struct vm_config c = { 0 };
 	int lock, r = check_spec(spec, e);
 
 	if (r == 0)

@@ -300,8 +300,8 @@ const struct command cli_commands[] = {
 		  "dropped. A file is replaced when all of it is here; one that was being copied when asb is "
 		  "interrupted is not.\n\n"
 		  "When the connection is cut, cp fails: what has come stays.",
-	  .examples = EXAMPLES("asb cp src app:/work", "asb cp app:/work/out/. results",
-			       "asb cp app:/var/log - | tar t", "tar c src | asb cp - app:/work") },
+	  .examples = EXAMPLES("asb cp src app:/srv", "asb cp app:/srv/out/. results",
+			       "asb cp app:/var/log - | tar t", "tar c src | asb cp - app:/srv") },
 	{ .name = "ls",
 	  .args = no_args,
 	  .opts = ls_opts,

@@ -88,6 +88,11 @@ int unpack_remember_dir(struct unpacker *u, const struct unpack_attrs *at)
 {
 	struct unpack_dir *d;
 
+	u->dirs_bytes += strlen(u->path) + 1;
+	if (u->dirs_bytes > UNPACK_DIRS_MAX)
+		return err_set(u->err, ERR_TOO_BIG, 0,
+			       "the paths of its directories have more than %u MiB",
+			       UNPACK_DIRS_MAX >> 20);
 	if (u->dirs_len == u->dirs_size) {
 		size_t size = u->dirs_size ? 2 * u->dirs_size : 64;
 

@@ -22,6 +22,8 @@
  */
 #define UNPACK_PATH_MAX	   4095	   /* bytes of a name, and of a link's target */
 #define UNPACK_MEMBERS_MAX 1000000 /* of one archive */
+#define UNPACK_DIRS_MAX \
+	(64U << 20) /* bytes of the paths of its directories, which are kept to the end */
 
 enum unpack_flags {
 	UNPACK_OWNER =

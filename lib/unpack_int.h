@@ -45,6 +45,7 @@ struct unpacker {
 
 	struct unpack_dir *dirs; /* owned */
 	size_t dirs_len, dirs_size;
+	size_t dirs_bytes; /* of their paths */
 	char block[UNPACK_BLOCK];
 };
 

@@ -320,6 +320,11 @@ s, body = put(tar([("m", b"x", {"pax_headers": {"comment": "x" * (2 << 20)}})]))
 ok(s in (200, 400), "a big header is no harm", (s, body))
 equal(agent.json("GET", "/healthz")[0], 200, "agentd is well")
 
+# memory: the names of directories are kept to the end
+long = "/".join(["d" * 200] * 19)
+s, body = put(tar([(long, DIR)] * 17700))
+ok(s == 413 and "64 MiB" in body["detail"], "too many bytes of directories are refused", (s, body))
+
 # there and back
 fresh()
 back = get(src + "/.")[1]

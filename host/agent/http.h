@@ -26,7 +26,7 @@ typedef int http_connect_fn(void *arg, int64_t deadline_ns, int *ret_fd, struct 
 
 #define HTTP_CONNECT_NS (5LL * 1000000000) /* at most; a connect blocks the loop */
 /* Most bytes kept of an answer's body: 256 commands of which the agent tells 4 KiB, all of them escaped. */
-#define HTTP_REPLY_MAX (8U << 20)
+#define HTTP_REPLY_MAX	(8U << 20)
 
 struct http_spec {
 	const char *method;

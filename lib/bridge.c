@@ -16,10 +16,31 @@
  */
 
 #define BRIDGE_READ 65536
+#define UNREAD_MAX  (4U << 20) /* a socket's buffer holds less */
+
+/*
+ * Closing a socket that holds unread bytes resets it (RFC 1122 §4.2.2.13; AF_UNIX does the same), and a reset
+ * overtakes the end that its peer has not read yet. Once that end was passed on, it is to arrive.
+ */
+static void drop_unread(int fd)
+{
+	char p[4096];
+	ssize_t k;
+
+	if (shutdown(fd, SHUT_RDWR) < 0)
+		return;
+	for (size_t n = 0; n < UNREAD_MAX; n += (size_t)k) {
+		k = recv(fd, p, sizeof(p), MSG_DONTWAIT);
+		if (k <= 0)
+			return;
+	}
+}
 
 static void finish(struct bridge *b, int error)
 {
 	loop_del(&b->watch);
+	if (b->fd >= 0 && b->end_given)
+		drop_unread(b->fd);
 	fd_close(&b->fd);
 	b->stream = NULL;
 	if (b->ended)
@@ -108,6 +129,7 @@ static size_t on_data(void *arg, const void *p, size_t n)
 	ssize_t k;
 
 	if (n == 0) {
+		b->end_given = true;
 		if (b->fd >= 0)
 			(void)shutdown(b->fd, SHUT_WR);
 		return 0;

@@ -21,6 +21,7 @@ struct bridge {
 	bool read_end;		    /* the socket gives nothing more */
 	bool write_end;		    /* it takes nothing more */
 	bool blocked;		    /* it is full */
+	bool end_given;		    /* it was told that the stream sends nothing more */
 	void (*ended)(struct bridge *b,
 		      int error); /* last callback; B is closed already and may be freed */
 };

@@ -28,7 +28,7 @@ static int wrong_usage(const struct cli *c, const char *word, const struct err *
 {
 	AUTO_BUF b;
 	char hint[160];
-	const char *near = !c->cmd && word ? help_nearest(word) : NULL;
+	const char *near = !c->cmd && !c->group && word ? help_nearest(word) : NULL;
 
 	buf_init(&b, HELP_MAX);
 	if (near)
@@ -38,19 +38,20 @@ static int wrong_usage(const struct cli *c, const char *word, const struct err *
 		ignore_result(
 			str_format(hint, sizeof(hint), "%s   (asb help %s)", b.p, c->cmd->name));
 	else
-		ignore_result(str_format(hint, sizeof(hint), "asb help lists the commands"));
+		ignore_result(str_format(hint, sizeof(hint), "asb help%s%s lists the commands",
+					 c->group ? " " : "", c->group ? c->group : ""));
 	out_error(e, hint);
 	return EXIT_USAGE;
 }
 
-static int print_help(const struct command *cmd)
+static int print_help(const struct cli *c)
 {
 	AUTO_BUF b;
+	int r;
 
 	buf_init(&b, HELP_MAX);
-	if ((cmd ? help_command(cmd, &b) : help_all(&b)) < 0)
-		return 1;
-	return out_bytes(b.p, b.len) < 0;
+	r = c->cmd ? help_command(c->cmd, &b) : c->group ? help_group(c->group, &b) : help_all(&b);
+	return r < 0 || out_bytes(b.p, b.len) < 0;
 }
 
 int main(int argc, char **argv)
@@ -71,7 +72,7 @@ int main(int argc, char **argv)
 	else if (!c.cmd && c.val[OPT_VERSION].set)
 		status = cmd_version(&c);
 	else
-		status = print_help(c.cmd);
+		status = print_help(&c);
 	cli_done(&c);
 	return status;
 }

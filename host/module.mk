@@ -6,6 +6,6 @@ host_LIBS := -lcurl -lbearssl -lnghttp2 -lcjson -larchive
 .PHONY: man
 man: build/bin/asb
 	$(Q)build/bin/asb manifest --man >man/asb.1
-	$(Q)for c in $$(build/bin/asb manifest | sed -n '/"commands"/,$$s/^      "name": "\(.*\)",$$/\1/p'); do \
-		build/bin/asb manifest --man $$c >man/asb-$$c.1 || exit; \
+	$(Q)build/bin/asb manifest | sed -n '/"commands"/,$$s/^      "name": "\(.*\)",$$/\1/p' | while read -r c; do \
+		build/bin/asb manifest --man $$c >"man/asb-$$(echo "$$c" | tr ' ' -).1" || exit; \
 	done

@@ -2,7 +2,10 @@
 #include "host/cli/print.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
+
+#define GROUP_SUMMARY "several commands"
 
 /*
  * Completion scripts. Each is a table printed for its shell and a small fixed function that reads
@@ -24,13 +27,36 @@ static int add_opt_words(struct buf *out, const enum opt_id *opts)
 	return r;
 }
 
+/* The first words of all commands. */
 static int add_command_words(struct buf *out)
 {
 	int r = 0;
 
 	for (const struct command *c = cli_commands; c->name && r == 0; c++)
-		if (!c->hidden)
-			r = buf_addf(out, "%s ", c->name);
+		if (!c->hidden && (!cli_in_group(c, NULL) || cli_leads_group(c)))
+			r = buf_addf(out, "%.*s ", (int)strcspn(c->name, " "), c->name);
+	return r;
+}
+
+static int add_group_words(struct buf *out)
+{
+	int r = 0;
+
+	for (const struct command *c = cli_commands; c->name && r == 0; c++)
+		if (cli_leads_group(c))
+			r = buf_addf(out, "%.*s ", (int)strcspn(c->name, " "), c->name);
+	return r;
+}
+
+/* The second words of the commands in the group that C leads. */
+static int add_words_of(struct buf *out, const struct command *lead)
+{
+	const size_t n = strcspn(lead->name, " ") + 1;
+	int r = 0;
+
+	for (const struct command *c = lead; c->name && r == 0; c++)
+		if (strncmp(c->name, lead->name, n) == 0)
+			r = buf_addf(out, "%s ", c->name + n);
 	return r;
 }
 
@@ -76,11 +102,16 @@ static const char bash_head[] =
 	"_asb()\n{\n"
 	"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} cmd= i words= plain=0\n"
 	"\tCOMPREPLY=()\n"
+	"\tlocal groups='";
+
+static const char bash_words[] =
+	"'\n"
 	"\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
 	"\t\tcase ${COMP_WORDS[i]} in\n"
 	"\t\t--) return ;;\n"
 	"\t\t-*) ;;\n"
-	"\t\t*) if [[ -z $cmd ]]; then cmd=${COMP_WORDS[i]}; else plain=$((plain + 1)); fi ;;\n"
+	"\t\t*) if [[ -z $cmd || \" $groups\" == *\" $cmd \"* ]]; then cmd=${cmd:+$cmd }${COMP_WORDS[i]}; "
+	"else plain=$((plain + 1)); fi ;;\n"
 	"\t\tesac\n"
 	"\tdone\n";
 
@@ -121,8 +152,18 @@ static int bash_values(struct buf *out)
 
 static int bash_command(struct buf *out, const struct command *c)
 {
-	int r = buf_addf(out, "\t%s) kind=%s opts='", c->name, arg_word(c));
+	int r = 0;
 
+	if (cli_leads_group(c)) {
+		r = buf_addf(out, "\t%.*s) kind=command list='", (int)strcspn(c->name, " "),
+			     c->name);
+		if (r == 0)
+			r = add_words_of(out, c);
+		if (r == 0)
+			r = buf_adds(out, "' ;;\n");
+	}
+	if (r == 0)
+		r = buf_addf(out, "\t'%s') kind=%s opts='", c->name, arg_word(c));
 	if (r == 0)
 		r = add_opt_words(out, c->opts);
 	if (r == 0)
@@ -138,6 +179,10 @@ static int bash_script(struct buf *out)
 {
 	int r = buf_adds(out, bash_head);
 
+	if (r == 0)
+		r = add_group_words(out);
+	if (r == 0)
+		r = buf_adds(out, bash_words);
 	if (r == 0)
 		r = bash_values(out);
 	if (r == 0)
@@ -206,7 +251,17 @@ static int zsh_spec(struct buf *out, const struct opt_spec *o, const char *dashe
 static int zsh_command(struct buf *out, const struct command *c)
 {
 	const struct arg_spec *a = c->args;
-	int r = buf_addf(out, "\t\t%s) _arguments -S", c->name);
+	int r = 0;
+
+	if (cli_leads_group(c)) {
+		r = buf_addf(out, "\t\t%.*s) compadd ", (int)strcspn(c->name, " "), c->name);
+		if (r == 0)
+			r = add_words_of(out, c);
+		if (r == 0)
+			r = buf_adds(out, ";;\n");
+	}
+	if (r == 0)
+		r = buf_addf(out, "\t\t'%s') _arguments -S", c->name);
 
 	for (const enum opt_id *id = c->opts; *id != OPT_COUNT && r == 0; id++) {
 		const struct opt_spec *o = &cli_opts[*id];
@@ -240,11 +295,13 @@ static int zsh_script(struct buf *out)
 		     "\tcompadd -a names\n}\n_asb_commands()\n{\n\tlocal -a list=(\n");
 
 	for (const struct command *c = cli_commands; c->name && r == 0; c++) {
-		if (c->hidden)
+		const bool lead = cli_leads_group(c);
+
+		if (c->hidden || (cli_in_group(c, NULL) && !lead))
 			continue;
-		r = buf_addf(out, "\t\t'%s:", c->name);
+		r = buf_addf(out, "\t\t'%.*s:", (int)strcspn(c->name, " "), c->name);
 		if (r == 0)
-			r = add_zsh_text(out, c->summary);
+			r = add_zsh_text(out, lead ? GROUP_SUMMARY : c->summary);
 		if (r == 0)
 			r = buf_adds(out, "'\n");
 	}
@@ -252,8 +309,15 @@ static int zsh_script(struct buf *out)
 		r = buf_adds(
 			out,
 			"\t)\n\t_describe command list\n}\n_asb()\n{\n\tlocal curcontext=$curcontext state "
-			"line\n\t_arguments -C '1:command:_asb_commands' '*::arg:->arg'\n"
-			"\t[[ $state == arg ]] || return\n\tcase $line[1] in\n");
+			"line cmd\n\t_arguments -C '1:command:_asb_commands' '*::arg:->arg'\n"
+			"\t[[ $state == arg ]] || return\n\tcmd=$line[1]\n\tif ((CURRENT > 2)) && [[ \" ");
+	if (r == 0)
+		r = add_group_words(out);
+	if (r == 0)
+		r = buf_adds(
+			out,
+			"\" == *\" $cmd \"* ]]; then\n"
+			"\t\tcmd+=\" $words[2]\"\n\t\tshift words\n\t\t((CURRENT--))\n\tfi\n\tcase $cmd in\n");
 	for (const struct command *c = cli_commands; c->name && r == 0; c++)
 		if (!c->hidden)
 			r = zsh_command(out, c);
@@ -261,6 +325,21 @@ static int zsh_script(struct buf *out)
 }
 
 /* --- fish --- */
+
+/* __asb_at WORDS: they are all that has been typed, less options. __asb_runs WORDS: it begins with them. */
+static const char fish_head[] = "# fish completion for asb, printed by: asb completion fish\n"
+				"function __asb_plain\n"
+				"\tstring match -v -- '-*' (commandline -opc)[2..-1]\n"
+				"end\n"
+				"function __asb_at\n"
+				"\tset -l words (__asb_plain)\n"
+				"\ttest \"$words\" = \"$argv\"\n"
+				"end\n"
+				"function __asb_runs\n"
+				"\tset -l words (__asb_plain)\n"
+				"\ttest \"$words[1..(count $argv)]\" = \"$argv\"\n"
+				"end\n"
+				"complete -c asb -f\n";
 
 static int add_fish_text(struct buf *out, const char *s)
 {
@@ -293,6 +372,28 @@ static int fish_option(struct buf *out, const char *when, const struct opt_spec 
 	return r < 0 ? r : buf_adds(out, "\n");
 }
 
+static int fish_name(struct buf *out, const struct command *c)
+{
+	const int n = (int)strcspn(c->name, " ");
+	const bool two = cli_in_group(c, NULL);
+	int r = 0;
+
+	if (!two || cli_leads_group(c)) {
+		r = buf_addf(out, "complete -c asb -n __asb_at -a %.*s -d ", n, c->name);
+		if (r == 0)
+			r = add_fish_text(out, two ? GROUP_SUMMARY : c->summary);
+		if (r == 0)
+			r = buf_adds(out, "\n");
+	}
+	if (r < 0 || !two)
+		return r;
+	r = buf_addf(out, "complete -c asb -n '__asb_at %.*s' -a %s -d ", n, c->name,
+		     c->name + n + 1);
+	if (r == 0)
+		r = add_fish_text(out, c->summary);
+	return r < 0 ? r : buf_adds(out, "\n");
+}
+
 static int fish_command(struct buf *out, const struct command *c)
 {
 	const struct arg_spec *a = c->args;
@@ -301,16 +402,12 @@ static int fish_command(struct buf *out, const struct command *c)
 	int r;
 
 	buf_init(&w, sizeof(when) - 1);
-	r = buf_addf(&w, "'__fish_seen_subcommand_from %s'", c->name);
+	r = buf_addf(&w, "'__asb_runs %s'", c->name);
 	if (r == 0)
 		memcpy(when, w.p, w.len + 1);
 	buf_done(&w);
 	if (r == 0)
-		r = buf_addf(out, "complete -c asb -n __fish_use_subcommand -a %s -d ", c->name);
-	if (r == 0)
-		r = add_fish_text(out, c->summary);
-	if (r == 0)
-		r = buf_adds(out, "\n");
+		r = fish_name(out, c);
 	for (const enum opt_id *id = c->opts; *id != OPT_COUNT && r == 0; id++)
 		r = fish_option(out, when, &cli_opts[*id]);
 	if (r == 0 && a->name && a->kind == ARG_COPY)
@@ -329,11 +426,10 @@ static int fish_command(struct buf *out, const struct command *c)
 
 static int fish_script(struct buf *out)
 {
-	int r = buf_adds(out, "# fish completion for asb, printed by: asb completion fish\n"
-			      "complete -c asb -f\n");
+	int r = buf_adds(out, fish_head);
 
 	for (const enum opt_id *id = cli_global_opts; *id != OPT_COUNT && r == 0; id++)
-		r = fish_option(out, "__fish_use_subcommand", &cli_opts[*id]);
+		r = fish_option(out, "__asb_at", &cli_opts[*id]);
 	for (const struct command *c = cli_commands; c->name && r == 0; c++)
 		if (!c->hidden)
 			r = fish_command(out, c);

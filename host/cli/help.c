@@ -121,6 +121,21 @@ int help_command(const struct command *c, struct buf *out)
 	return r;
 }
 
+static int add_summary(struct buf *out, const struct command *c)
+{
+	return buf_addf(out, "  %-16s %s\n", c->name, c->summary);
+}
+
+int help_group(const char *group, struct buf *out)
+{
+	int r = buf_addf(out, "usage: asb %s COMMAND ...\n\nCommands:\n", group);
+
+	for (const struct command *c = cli_commands; c->name && r == 0; c++)
+		if (cli_in_group(c, group))
+			r = add_summary(out, c);
+	return r < 0 ? r : buf_addf(out, "\nTry:\n  asb help %s COMMAND\n", group);
+}
+
 int help_all(struct buf *out)
 {
 	int r = buf_adds(
@@ -129,7 +144,7 @@ int help_all(struct buf *out)
 
 	for (const struct command *c = cli_commands; c->name && r == 0; c++)
 		if (!c->hidden)
-			r = buf_addf(out, "  %-12s %s\n", c->name, c->summary);
+			r = add_summary(out, c);
 	if (r == 0)
 		r = add_options(out, cli_global_opts);
 	if (r == 0)

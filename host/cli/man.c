@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "lib/str.h"
 
@@ -143,12 +144,21 @@ static int add_args(struct buf *out, const struct arg_spec *a)
 	return r < 0 ? r : buf_adds(out, ".El\n");
 }
 
+/* What the page of C is called: asb-image-build. */
+static int page_name(const struct command *c, char ret[64])
+{
+	const int n = (int)strcspn(c->name, " ");
+
+	return str_format(ret, 64, "asb-%.*s%s%s", n, c->name, c->name[n] ? "-" : "",
+			  c->name[n] ? c->name + n + 1 : "");
+}
+
 /* The synopsis is the usage line of the help, as literal text, so that both can be compared. */
 static int command_page(const struct command *c, struct buf *out)
 {
 	char name[64];
 	AUTO_BUF usage;
-	int r = str_format(name, sizeof(name), "asb-%s", c->name);
+	int r = page_name(c, name);
 
 	buf_init(&usage, 1024);
 	if (r == 0)
@@ -178,6 +188,7 @@ static int command_page(const struct command *c, struct buf *out)
 
 static int main_page(struct buf *out)
 {
+	char name[64];
 	int r = add_head(out, "asb", "isolated microVM sandboxes for code that you do not trust");
 
 	if (r == 0)
@@ -190,7 +201,9 @@ static int main_page(struct buf *out)
 	for (const struct command *c = cli_commands; c->name && r == 0; c++) {
 		if (c->hidden)
 			continue;
-		r = buf_addf(out, ".It Xr asb-%s 1\n", c->name);
+		r = page_name(c, name);
+		if (r == 0)
+			r = buf_addf(out, ".It Xr %s 1\n", name);
 		if (r == 0)
 			r = add_text(out, c->summary);
 	}

@@ -399,6 +399,46 @@ static int check_complete(const struct cli *c, struct err *e)
 
 /* --- all of it --- */
 
+/* The names of the commands of GROUP, "build, ls or rm". */
+static int missing_in_group(const char *group, struct err *e)
+{
+	const struct command *last = NULL;
+	AUTO_BUF list;
+	int r = 0;
+
+	buf_init(&list, 512);
+	for (const struct command *c = cli_commands; c->name && r == 0; c++) {
+		if (!cli_in_group(c, group))
+			continue;
+		if (last)
+			r = buf_addf(&list, "%s%s", list.len ? ", " : "",
+				     last->name + strlen(group) + 1);
+		last = c;
+	}
+	if (r == 0 && last)
+		r = buf_addf(&list, "%s%s", list.len ? " or " : "", last->name + strlen(group) + 1);
+	(void)err_set(e, ERR_USAGE, 0, "asb %.60s: which command of it? %s", group,
+		      r == 0 && list.p ? list.p : "");
+	return -EINVAL;
+}
+
+static int find_command(struct cli *c, const char *word, struct err *e)
+{
+	char name[80];
+
+	if (!c->group && cli_is_group(word)) {
+		c->group = word;
+		return 0;
+	}
+	if (str_format(name, sizeof(name), "%s%s%s", c->group ? c->group : "", c->group ? " " : "",
+		       word) == 0)
+		c->cmd = cli_find(name);
+	if (c->cmd)
+		return 0;
+	return c->group ? missing_in_group(c->group, e)
+			: usage(e, "unknown command", word, "see asb help");
+}
+
 /* The word that is no option: the command's name, an argument, or the begin of the guest's command.
  */
 static int parse_plain(struct cli *c, struct words *w, bool *ret_end, struct err *e)
@@ -406,10 +446,8 @@ static int parse_plain(struct cli *c, struct words *w, bool *ret_end, struct err
 	char *word = w->argv[w->at - 1];
 	const struct arg_spec *a;
 
-	if (!c->cmd) {
-		c->cmd = cli_find(word);
-		return c->cmd ? 0 : usage(e, "unknown command", word, "see asb help");
-	}
+	if (!c->cmd)
+		return find_command(c, word, e);
 	a = next_arg(c);
 	if (a && a->kind == ARG_COMMAND) {
 		w->at--;
@@ -474,6 +512,8 @@ int cli_parse(struct cli *c, int argc, char *const *argv, struct err *e)
 		take_command(c, &w);
 	else if (r == 0 && c->cmd)
 		r = check_complete(c, e);
+	else if (r == 0 && c->group && !c->val[OPT_HELP].set)
+		r = missing_in_group(c->group, e);
 	return r;
 }
 

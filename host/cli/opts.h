@@ -22,7 +22,8 @@ struct opt_value {
 };
 
 struct cli {
-	const struct command *cmd; /* NULL: only global options were given */
+	const struct command *cmd; /* NULL: only global options were given, or only a group */
+	const char *group;	   /* the first word of a command of two; points into argv */
 	struct opt_value val[OPT_COUNT];
 	char *const *
 		names; /* the plain arguments before the command, in order; points into own_names */

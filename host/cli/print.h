@@ -11,6 +11,7 @@
 int help_usage(const struct command *c, struct buf *out)
 	MUST_CHECK; /* "asb run [OPTIONS] …", no line feed */
 int help_all(struct buf *out) MUST_CHECK;
+int help_group(const char *group, struct buf *out) MUST_CHECK;
 int help_command(const struct command *c, struct buf *out) MUST_CHECK;
 
 int man_page(const struct command *c, struct buf *out)

@@ -122,7 +122,7 @@ struct arg_spec {
 struct cli; /* what was parsed: opts.h */
 
 struct command {
-	const char *name;
+	const char *name;	     /* one word, or the word of its group, a space and one more */
 	const char *summary;	     /* one line, no full stop */
 	const char *about;	     /* paragraphs for help and manual, separated by blank lines */
 	const struct arg_spec *args; /* ends at name == NULL */
@@ -147,6 +147,11 @@ extern const struct cli_pair cli_environment[];
 extern const struct cli_pair cli_files[];
 
 const struct command *cli_find(const char *name); /* NULL when there is none; hidden ones too */
+/* Whether C is one of the commands that begin with the word GROUP; with NULL, whether it is of any. */
+bool cli_in_group(const struct command *c, const char *group);
+bool cli_is_group(const char *word);
+/* The first of the commands of its group, in the order of the table. */
+bool cli_leads_group(const struct command *c);
 bool cli_takes(const struct command *c, enum opt_id id);
 
 #endif

@@ -4,158 +4,21 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "host/cli/takes.h"
 #include "host/cmd/cmd.h"
 
 /*
- * Every command of asb, and which options it takes (they are in options.c). Text rules: help and
+ * Every command of asb; what they take is in takes.c, the options in options.c. Text rules: help and
  * summary are one line without a full stop; about is paragraphs separated by an empty line; an
  * example is a whole command line.
  */
-
-static const char *const shell_names[] = { "bash", "zsh", "fish", NULL };
-
-const enum opt_id cli_global_opts[] = { OPT_JSON, OPT_QUIET,   OPT_VERBOSE,
-					OPT_HELP, OPT_VERSION, OPT_COUNT };
-
-static const struct arg_spec no_args[] = { { NULL } };
-static const struct arg_spec one_sandbox[] = {
-	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
-	{ NULL },
-};
-static const struct arg_spec some_sandboxes[] = {
-	{ .name = "NAME", .kind = ARG_SANDBOX, .many = true, .help = "the sandboxes" },
-	{ NULL },
-};
-static const struct arg_spec maybe_sandbox[] = {
-	{ .name = "NAME", .kind = ARG_SANDBOX, .optional = true, .help = "the sandbox; else all" },
-	{ NULL },
-};
-static const struct arg_spec run_args[] = {
-	{ .name = "IMAGE",
-	  .kind = ARG_IMAGE,
-	  .optional = true,
-	  .help = "what the sandbox starts from; base when the command follows -- directly" },
-	{ .name = "COMMAND", .kind = ARG_COMMAND, .help = "the program and its arguments" },
-	{ NULL },
-};
-static const struct arg_spec exec_args[] = {
-	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
-	{ .name = "COMMAND", .kind = ARG_COMMAND, .help = "the program and its arguments" },
-	{ NULL },
-};
-static const struct arg_spec kill_args[] = {
-	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
-	{ .name = "ID", .kind = ARG_EXEC, .help = "the command, as asb execs lists it" },
-	{ .name = "SIGNAL",
-	  .kind = ARG_SIGNAL,
-	  .optional = true,
-	  .help = "the signal, by name or number; else that of --signal" },
-	{ NULL },
-};
-static const struct arg_spec logs_args[] = {
-	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
-	{ .name = "ID",
-	  .kind = ARG_EXEC,
-	  .optional = true,
-	  .help = "a command in it, whose output is wanted instead (asb execs)" },
-	{ NULL },
-};
-static const struct arg_spec wait_args[] = {
-	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
-	{ .name = "ID",
-	  .kind = ARG_EXEC,
-	  .optional = true,
-	  .help = "a command in it, as asb execs lists it; else the sandbox itself" },
-	{ NULL },
-};
-static const struct arg_spec forward_args[] = {
-	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
-	{ .name = "PORT",
-	  .kind = ARG_PORT,
-	  .optional = true,
-	  .many = true,
-	  .help = "[[ADDRESS:]LOCAL:]REMOTE; LOCAL 0 or empty: a free port is picked" },
-	{ NULL },
-};
-static const struct arg_spec cp_args[] = {
-	{ .name = "SRC",
-	  .kind = ARG_COPY,
-	  .help = "NAME:PATH in a sandbox, a path here, or - for a tar on standard input" },
-	{ .name = "DST",
-	  .kind = ARG_COPY,
-	  .help = "the other: a path here, NAME:PATH, or - for a tar on standard output" },
-	{ NULL },
-};
-static const struct arg_spec topic_args[] = {
-	{ .name = "COMMAND", .kind = ARG_TOPIC, .optional = true, .help = "the command" },
-	{ NULL },
-};
-static const struct arg_spec shell_args[] = {
-	{ .name = "SHELL",
-	  .kind = ARG_CHOICE,
-	  .choices = shell_names,
-	  .help = "bash, zsh or fish" },
-	{ NULL },
-};
-
-static const enum opt_id plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-static const enum opt_id text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-static const enum opt_id ls_opts[] = { OPT_NAMES, OPT_JSON, OPT_HELP, OPT_COUNT };
-static const enum opt_id run_opts[] = {
-	OPT_CPUS,    OPT_MEMORY,  OPT_NET,	   OPT_ENV,	    OPT_ENV_FILE,
-	OPT_WORKDIR, OPT_USER,	  OPT_SECCOMP,	   OPT_TIMEOUT,	    OPT_START_TIMEOUT,
-	OPT_NAME,    OPT_BACKEND, OPT_NO_TEMPLATE, OPT_INTERACTIVE, OPT_NO_STDIN,
-	OPT_TTY,     OPT_NO_TTY,  OPT_JSON,	   OPT_QUIET,	    OPT_VERBOSE,
-	OPT_HELP,    OPT_COUNT
-};
-static const enum opt_id create_opts[] = { OPT_IMAGE,	      OPT_CPUS,	   OPT_MEMORY,
-					   OPT_NET,	      OPT_ENV,	   OPT_ENV_FILE,
-					   OPT_START_TIMEOUT, OPT_BACKEND, OPT_NO_TEMPLATE,
-					   OPT_JSON,	      OPT_QUIET,   OPT_VERBOSE,
-					   OPT_HELP,	      OPT_COUNT };
-static const enum opt_id cp_opts[] = { OPT_ARCHIVE, OPT_FOLLOW_LINK, OPT_JSON,
-				       OPT_QUIET,   OPT_HELP,	     OPT_COUNT };
-static const enum opt_id exec_opts[] = {
-	OPT_ENV,       OPT_ENV_FILE, OPT_WORKDIR,     OPT_USER,	   OPT_INTERACTIVE,
-	OPT_NO_STDIN,  OPT_TTY,	     OPT_NO_TTY,      OPT_TIMEOUT, OPT_DETACH,
-	OPT_ATTACH,    OPT_OFFSET,   OPT_DETACH_KEYS, OPT_SECCOMP, OPT_EXEC_MEMORY,
-	OPT_EXEC_CPUS, OPT_PIDS,     OPT_JSON,	      OPT_QUIET,   OPT_VERBOSE,
-	OPT_HELP,      OPT_COUNT
-};
-static const enum opt_id shell_opts[] = { OPT_ENV,     OPT_ENV_FILE, OPT_WORKDIR, OPT_USER,
-					  OPT_TTY,     OPT_NO_TTY,   OPT_TIMEOUT, OPT_DETACH_KEYS,
-					  OPT_SECCOMP, OPT_QUIET,    OPT_VERBOSE, OPT_HELP,
-					  OPT_COUNT };
-static const enum opt_id branch_opts[] = { OPT_NEW_NAME, OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
-					   OPT_VERBOSE,	 OPT_HELP,	    OPT_COUNT };
-static const enum opt_id start_opts[] = { OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
-					  OPT_VERBOSE,	     OPT_HELP, OPT_COUNT };
-static const enum opt_id restart_opts[] = { OPT_GRACE,	 OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
-					    OPT_VERBOSE, OPT_HELP,	    OPT_COUNT };
-static const enum opt_id rm_opts[] = { OPT_FORCE,   OPT_JSON, OPT_QUIET,
-				       OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-static const enum opt_id execs_opts[] = { OPT_IDS,     OPT_NO_TRUNC, OPT_JSON,
-					  OPT_VERBOSE, OPT_HELP,     OPT_COUNT };
-static const enum opt_id metrics_opts[] = { OPT_WATCH,	 OPT_INTERVAL, OPT_JSON,
-					    OPT_VERBOSE, OPT_HELP,     OPT_COUNT };
-static const enum opt_id wait_opts[] = { OPT_WAIT_TIMEOUT, OPT_JSON, OPT_VERBOSE, OPT_HELP,
-					 OPT_COUNT };
-static const enum opt_id kill_opts[] = { OPT_SIGNAL,  OPT_TO,	OPT_JSON, OPT_QUIET,
-					 OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-static const enum opt_id logs_opts[] = { OPT_FOLLOW,	 OPT_TAIL, OPT_SINCE,
-					 OPT_TIMESTAMPS, OPT_JSON, OPT_QUIET,
-					 OPT_VERBOSE,	 OPT_HELP, OPT_COUNT };
-static const enum opt_id forward_opts[] = { OPT_ADDRESS,       OPT_REMOTE_PORT, OPT_LOCAL_PORT,
-					    OPT_POLL_INTERVAL, OPT_JSON,	OPT_QUIET,
-					    OPT_VERBOSE,       OPT_HELP,	OPT_COUNT };
-static const enum opt_id manifest_opts[] = { OPT_MAN, OPT_JSON, OPT_HELP, OPT_COUNT };
 
 #define EXAMPLES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 const struct command cli_commands[] = {
 	{ .name = "run",
-	  .args = run_args,
-	  .opts = run_opts,
+	  .args = takes_run_args,
+	  .opts = takes_run_opts,
 	  .run = cmd_run,
 	  .failure = 125,
 	  .summary = "run a command in a new sandbox that is removed afterwards",
@@ -174,8 +37,8 @@ const struct command cli_commands[] = {
 			       "asb run --timeout 10 -m 1g -- sh -c 'make test'",
 			       "asb run -- cat < file") },
 	{ .name = "create",
-	  .args = one_sandbox,
-	  .opts = create_opts,
+	  .args = takes_one_sandbox,
+	  .opts = takes_create_opts,
 	  .run = cmd_create,
 	  .failure = 1,
 	  .summary = "create a named sandbox and leave it running",
@@ -184,8 +47,8 @@ const struct command cli_commands[] = {
 		  "taken is refused. Variables of --env are set for every command that runs in it.",
 	  .examples = EXAMPLES("asb create app", "asb create build -c 4 -m 4g --net user") },
 	{ .name = "exec",
-	  .args = exec_args,
-	  .opts = exec_opts,
+	  .args = takes_exec_args,
+	  .opts = takes_exec_opts,
 	  .run = cmd_exec,
 	  .failure = 125,
 	  .summary = "run a command in a sandbox",
@@ -214,8 +77,8 @@ const struct command cli_commands[] = {
 			   "tar c src | asb exec app tar x -C /tmp",
 			   "asb exec app -d -- sh -c 'make > log'", "asb exec app --attach 3f2a") },
 	{ .name = "shell",
-	  .args = one_sandbox,
-	  .opts = shell_opts,
+	  .args = takes_one_sandbox,
+	  .opts = takes_shell_opts,
 	  .run = cmd_shell,
 	  .failure = 125,
 	  .summary = "open a shell in a sandbox",
@@ -225,8 +88,8 @@ const struct command cli_commands[] = {
 		  "exit status and rules. In a pipeline the shell reads its commands from stdin.",
 	  .examples = EXAMPLES("asb shell app", "asb shell app -u nobody -w /tmp") },
 	{ .name = "execs",
-	  .args = one_sandbox,
-	  .opts = execs_opts,
+	  .args = takes_one_sandbox,
+	  .opts = takes_execs_opts,
 	  .run = cmd_execs,
 	  .failure = 1,
 	  .summary = "list the commands that run in a sandbox, or have ended there",
@@ -236,8 +99,8 @@ const struct command cli_commands[] = {
 		  "needed. An id may be shortened to its begin everywhere.",
 	  .examples = EXAMPLES("asb execs app", "asb execs app --json") },
 	{ .name = "kill",
-	  .args = kill_args,
-	  .opts = kill_opts,
+	  .args = takes_kill_args,
+	  .opts = takes_kill_opts,
 	  .run = cmd_kill,
 	  .failure = 1,
 	  .summary = "send a signal to a command that runs in a sandbox",
@@ -245,8 +108,8 @@ const struct command cli_commands[] = {
 		   "started, double forks and new sessions too. Prints the whole id.",
 	  .examples = EXAMPLES("asb kill app 3f2a", "asb kill app 3f2a TERM --to leader") },
 	{ .name = "wait",
-	  .args = wait_args,
-	  .opts = wait_opts,
+	  .args = takes_wait_args,
+	  .opts = takes_wait_opts,
 	  .run = cmd_wait,
 	  .failure = 1,
 	  .summary = "wait until a sandbox, or a command in one, has ended",
@@ -256,8 +119,8 @@ const struct command cli_commands[] = {
 		  "sandbox that is stopped, and can go on, has not.",
 	  .examples = EXAMPLES("asb wait app", "asb wait app 3f2a --timeout 60") },
 	{ .name = "metrics",
-	  .args = one_sandbox,
-	  .opts = metrics_opts,
+	  .args = takes_one_sandbox,
+	  .opts = takes_metrics_opts,
 	  .run = cmd_metrics,
 	  .failure = 1,
 	  .summary = "show what a sandbox uses: CPU, memory, disk, network",
@@ -268,8 +131,8 @@ const struct command cli_commands[] = {
 	  .examples = EXAMPLES("asb metrics app", "asb metrics app -w --interval 5",
 			       "asb metrics app --json") },
 	{ .name = "forward",
-	  .args = forward_args,
-	  .opts = forward_opts,
+	  .args = takes_forward_args,
+	  .opts = takes_forward_opts,
 	  .run = cmd_forward,
 	  .failure = 1,
 	  .summary = "let TCP ports of this machine lead into a sandbox",
@@ -283,8 +146,8 @@ const struct command cli_commands[] = {
 	  .examples = EXAMPLES("asb forward app 8080", "asb forward app 8080:80 0:5432",
 			       "asb forward app -r 80 -l 8080") },
 	{ .name = "cp",
-	  .args = cp_args,
-	  .opts = cp_opts,
+	  .args = takes_cp_args,
+	  .opts = takes_cp_opts,
 	  .run = cmd_cp,
 	  .failure = 1,
 	  .summary = "copy files into a sandbox or out of it",
@@ -303,8 +166,8 @@ const struct command cli_commands[] = {
 	  .examples = EXAMPLES("asb cp src app:/srv", "asb cp app:/srv/out/. results",
 			       "asb cp app:/var/log - | tar t", "tar c src | asb cp - app:/srv") },
 	{ .name = "ls",
-	  .args = no_args,
-	  .opts = ls_opts,
+	  .args = takes_no_args,
+	  .opts = takes_ls_opts,
 	  .run = cmd_ls,
 	  .failure = 1,
 	  .summary = "list the sandboxes",
@@ -314,24 +177,24 @@ const struct command cli_commands[] = {
 		  "(asb rm forgets it).",
 	  .examples = EXAMPLES("asb ls", "asb ls -q", "asb ls --json") },
 	{ .name = "ps",
-	  .args = maybe_sandbox,
-	  .opts = ls_opts,
+	  .args = takes_maybe_sandbox,
+	  .opts = takes_ls_opts,
 	  .run = cmd_ps,
 	  .failure = 1,
 	  .summary = "show the state of one sandbox",
 	  .about = "Prints NAME: STATE (ID). Without NAME it is asb ls.",
 	  .examples = EXAMPLES("asb ps app") },
 	{ .name = "inspect",
-	  .args = one_sandbox,
-	  .opts = plain_opts,
+	  .args = takes_one_sandbox,
+	  .opts = takes_plain_opts,
 	  .run = cmd_inspect,
 	  .failure = 1,
 	  .summary = "print all that is known of a sandbox, as JSON",
 	  .about = "The platform's own description of the machine.",
 	  .examples = EXAMPLES("asb inspect app") },
 	{ .name = "logs",
-	  .args = logs_args,
-	  .opts = logs_opts,
+	  .args = takes_logs_args,
+	  .opts = takes_logs_opts,
 	  .run = cmd_logs,
 	  .failure = 1,
 	  .summary = "print the log of a sandbox, or the output of a command in it",
@@ -345,8 +208,8 @@ const struct command cli_commands[] = {
 	  .examples = EXAMPLES("asb logs app -f -n 20", "asb logs app --since 10m -t",
 			       "asb logs app 3f2a -f") },
 	{ .name = "stop",
-	  .args = some_sandboxes,
-	  .opts = plain_opts,
+	  .args = takes_some_sandboxes,
+	  .opts = takes_plain_opts,
 	  .run = cmd_stop,
 	  .failure = 1,
 	  .summary = "suspend sandboxes",
@@ -358,8 +221,8 @@ const struct command cli_commands[] = {
 		  "The sandbox of an asb run only stands still, and keeps its memory.",
 	  .examples = EXAMPLES("asb stop app") },
 	{ .name = "start",
-	  .args = some_sandboxes,
-	  .opts = start_opts,
+	  .args = takes_some_sandboxes,
+	  .opts = takes_start_opts,
 	  .run = cmd_start,
 	  .failure = 1,
 	  .summary = "start sandboxes that were stopped or have ended",
@@ -370,8 +233,8 @@ const struct command cli_commands[] = {
 		  "it is refused, and asb restart boots it from its disk.",
 	  .examples = EXAMPLES("asb start app") },
 	{ .name = "branch",
-	  .args = one_sandbox,
-	  .opts = branch_opts,
+	  .args = takes_one_sandbox,
+	  .opts = takes_branch_opts,
 	  .run = cmd_branch,
 	  .failure = 1,
 	  .summary = "copy a running sandbox, with its memory, processes and disk",
@@ -383,16 +246,16 @@ const struct command cli_commands[] = {
 		  "A suspended sandbox can be copied too, and stays suspended.",
 	  .examples = EXAMPLES("asb branch app --name try1", "asb branch app --name a --name b") },
 	{ .name = "restart",
-	  .args = some_sandboxes,
-	  .opts = restart_opts,
+	  .args = takes_some_sandboxes,
+	  .opts = takes_restart_opts,
 	  .run = cmd_restart,
 	  .failure = 1,
 	  .summary = "power sandboxes off and boot them again from their disks",
 	  .about = "What was running in them ends; files stay.",
 	  .examples = EXAMPLES("asb restart app") },
 	{ .name = "rm",
-	  .args = some_sandboxes,
-	  .opts = rm_opts,
+	  .args = takes_some_sandboxes,
+	  .opts = takes_rm_opts,
 	  .run = cmd_rm,
 	  .failure = 1,
 	  .summary = "end sandboxes and remove all of them",
@@ -401,32 +264,32 @@ const struct command cli_commands[] = {
 		  "is forgotten. All names are tried even when one fails.",
 	  .examples = EXAMPLES("asb rm app", "asb rm $(asb ls -q)") },
 	{ .name = "doctor",
-	  .args = no_args,
-	  .opts = plain_opts,
+	  .args = takes_no_args,
+	  .opts = takes_plain_opts,
 	  .run = cmd_doctor,
 	  .failure = 1,
 	  .summary = "check what this machine can do, and tell what is missing",
 	  .about = "Each line is ok, warn or fail. Exit status 1 when something fails.",
 	  .examples = EXAMPLES("asb doctor") },
 	{ .name = "version",
-	  .args = no_args,
-	  .opts = plain_opts,
+	  .args = takes_no_args,
+	  .opts = takes_plain_opts,
 	  .run = cmd_version,
 	  .failure = 1,
 	  .summary = "show the version",
 	  .about = "The version of asb and of what it was built with.",
 	  .examples = EXAMPLES("asb version --json") },
 	{ .name = "help",
-	  .args = topic_args,
-	  .opts = text_opts,
+	  .args = takes_topic_args,
+	  .opts = takes_text_opts,
 	  .run = cmd_help,
 	  .failure = 1,
 	  .summary = "show help for asb or for a command",
 	  .about = "The same as asb COMMAND --help.",
 	  .examples = EXAMPLES("asb help run") },
 	{ .name = "completion",
-	  .args = shell_args,
-	  .opts = text_opts,
+	  .args = takes_shell_args,
+	  .opts = takes_text_opts,
 	  .run = cmd_completion,
 	  .failure = 1,
 	  .summary = "print a completion script for a shell",
@@ -434,16 +297,16 @@ const struct command cli_commands[] = {
 	  .examples = EXAMPLES("source <(asb completion bash)",
 			       "asb completion fish > ~/.config/fish/completions/asb.fish") },
 	{ .name = "manifest",
-	  .args = topic_args,
-	  .opts = manifest_opts,
+	  .args = takes_topic_args,
+	  .opts = takes_manifest_opts,
 	  .run = cmd_manifest,
 	  .failure = 1,
 	  .summary = "describe every command, option and exit status, as JSON",
 	  .about = "For programs that drive asb, and for making its manual pages.",
 	  .examples = EXAMPLES("asb manifest", "asb manifest --man run | man -l -") },
 	{ .name = "__supervise",
-	  .args = no_args,
-	  .opts = plain_opts,
+	  .args = takes_no_args,
+	  .opts = takes_plain_opts,
 	  .run = cmd_supervise,
 	  .failure = 1,
 	  .summary = "the process behind one local sandbox",
@@ -460,6 +323,32 @@ const struct command *cli_find(const char *name)
 		if (strcmp(c->name, name) == 0)
 			return c;
 	return NULL;
+}
+
+bool cli_in_group(const struct command *c, const char *group)
+{
+	const size_t n = strcspn(c->name, " ");
+
+	return c->name[n] == ' ' &&
+	       (!group || (strlen(group) == n && memcmp(c->name, group, n) == 0));
+}
+
+bool cli_is_group(const char *word)
+{
+	for (const struct command *c = cli_commands; c->name; c++)
+		if (cli_in_group(c, word))
+			return true;
+	return false;
+}
+
+bool cli_leads_group(const struct command *c)
+{
+	const size_t n = strcspn(c->name, " ") + 1;
+
+	for (const struct command *k = cli_commands; cli_in_group(c, NULL) && k <= c; k++)
+		if (strncmp(k->name, c->name, n) == 0)
+			return k == c;
+	return false;
 }
 
 bool cli_takes(const struct command *c, enum opt_id id)

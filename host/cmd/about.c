@@ -14,7 +14,8 @@
 
 /* What is printed from the command table: version, help, completion, manifest. */
 
-#define TEXT_MAX (4U << 20)
+#define TEXT_MAX  (4U << 20)
+#define TOPIC_MAX 256
 
 int cmd_version(const struct cli *c)
 {
@@ -44,26 +45,36 @@ static int give(const struct cli *c, int r, const struct buf *b)
 	return cmd_fail(c, &e, NULL);
 }
 
-/* The command that the first argument names. NULL when it names none, which has been told. */
+/* The command that the arguments name. NULL when they name none, which has been told. */
 static const struct command *topic(const struct cli *c)
 {
-	const struct command *t = cli_find(c->names[0]);
+	const struct command *t;
 	struct err e = ERR_INIT;
-	const char *near = help_nearest(c->names[0]);
+	const char *near;
+	AUTO_BUF name;
+	int r = 0;
 
+	buf_init(&name, TOPIC_MAX);
+	for (unsigned i = 0; i < c->names_len && r == 0; i++)
+		r = buf_addf(&name, "%s%s", i ? " " : "", c->names[i]);
+	t = r == 0 ? cli_find(name.p) : NULL;
 	if (t && !t->hidden)
 		return t;
-	(void)err_set(&e, ERR_USAGE, 0, "there is no command '%.100s'", c->names[0]);
+	near = r == 0 ? help_nearest(name.p) : NULL;
+	(void)err_set(&e, ERR_USAGE, 0, "there is no command '%.100s'", r == 0 ? name.p : "");
 	out_error(&e, near ? near : "asb help lists the commands");
 	return NULL;
 }
 
 int cmd_help(const struct cli *c)
 {
-	const struct command *t = c->names_len ? topic(c) : NULL;
+	const bool group = c->names_len == 1 && cli_is_group(c->names[0]);
+	const struct command *t = c->names_len && !group ? topic(c) : NULL;
 	AUTO_BUF b;
 
 	buf_init(&b, TEXT_MAX);
+	if (group)
+		return give(c, help_group(c->names[0], &b), &b);
 	if (c->names_len && !t)
 		return EXIT_USAGE;
 	return give(c, t ? help_command(t, &b) : help_all(&b), &b);

@@ -21,13 +21,14 @@ def text_of(home):
     for c in doc["commands"]:
         name = c["name"]
         ok(f"  {name} " in r.stdout.decode(), f"help lists {name}")
-        h = home.call("help", name)
+        h = home.call("help", *name.split())
         same((h.returncode, h.stderr), (0, b""), f"help {name}")
-        same(home.call(name, "--help").stdout, h.stdout, f"{name} --help is the same")
+        same(home.call(*name.split(), "--help").stdout, h.stdout, f"{name} --help is the same")
         ok(h.stdout.decode().startswith(f"usage: {c['usage']}\n"), f"help {name} begins with the usage")
         for o in c["options"]:
             ok(f"--{o['name']}" in h.stdout.decode(), f"help {name} has --{o['name']}")
-        man = home.call("manifest", "--man", name).stdout.decode()
+        man = home.call("manifest", "--man", *name.split()).stdout.decode()
+        name = name.replace(" ", "-")
         line = re.search(r'^\.Sh SYNOPSIS\n\.Li "(.*)"$', man, re.M)
         ok(line and line.group(1).replace("\\-", "-") == c["usage"], f"the synopsis of asb-{name}(1) is the usage", man[:400])
         page = os.path.join(TOP, "man", f"asb-{name}.1")

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/cli/takes.h"
+
+#include <stddef.h>
+
+/* Which arguments and options the commands of table.c take. */
+
+static const char *const shell_names[] = { "bash", "zsh", "fish", NULL };
+
+const enum opt_id cli_global_opts[] = { OPT_JSON, OPT_QUIET,   OPT_VERBOSE,
+					OPT_HELP, OPT_VERSION, OPT_COUNT };
+
+const struct arg_spec takes_no_args[] = { { NULL } };
+const struct arg_spec takes_one_sandbox[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ NULL },
+};
+const struct arg_spec takes_some_sandboxes[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .many = true, .help = "the sandboxes" },
+	{ NULL },
+};
+const struct arg_spec takes_maybe_sandbox[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .optional = true, .help = "the sandbox; else all" },
+	{ NULL },
+};
+const struct arg_spec takes_run_args[] = {
+	{ .name = "IMAGE",
+	  .kind = ARG_IMAGE,
+	  .optional = true,
+	  .help = "what the sandbox starts from; base when the command follows -- directly" },
+	{ .name = "COMMAND", .kind = ARG_COMMAND, .help = "the program and its arguments" },
+	{ NULL },
+};
+const struct arg_spec takes_exec_args[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ .name = "COMMAND", .kind = ARG_COMMAND, .help = "the program and its arguments" },
+	{ NULL },
+};
+const struct arg_spec takes_kill_args[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ .name = "ID", .kind = ARG_EXEC, .help = "the command, as asb execs lists it" },
+	{ .name = "SIGNAL",
+	  .kind = ARG_SIGNAL,
+	  .optional = true,
+	  .help = "the signal, by name or number; else that of --signal" },
+	{ NULL },
+};
+const struct arg_spec takes_logs_args[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ .name = "ID",
+	  .kind = ARG_EXEC,
+	  .optional = true,
+	  .help = "a command in it, whose output is wanted instead (asb execs)" },
+	{ NULL },
+};
+const struct arg_spec takes_wait_args[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ .name = "ID",
+	  .kind = ARG_EXEC,
+	  .optional = true,
+	  .help = "a command in it, as asb execs lists it; else the sandbox itself" },
+	{ NULL },
+};
+const struct arg_spec takes_forward_args[] = {
+	{ .name = "NAME", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ .name = "PORT",
+	  .kind = ARG_PORT,
+	  .optional = true,
+	  .many = true,
+	  .help = "[[ADDRESS:]LOCAL:]REMOTE; LOCAL 0 or empty: a free port is picked" },
+	{ NULL },
+};
+const struct arg_spec takes_cp_args[] = {
+	{ .name = "SRC",
+	  .kind = ARG_COPY,
+	  .help = "NAME:PATH in a sandbox, a path here, or - for a tar on standard input" },
+	{ .name = "DST",
+	  .kind = ARG_COPY,
+	  .help = "the other: a path here, NAME:PATH, or - for a tar on standard output" },
+	{ NULL },
+};
+const struct arg_spec takes_topic_args[] = {
+	{ .name = "COMMAND",
+	  .kind = ARG_TOPIC,
+	  .optional = true,
+	  .many = true,
+	  .help = "the command" },
+	{ NULL },
+};
+const struct arg_spec takes_shell_args[] = {
+	{ .name = "SHELL",
+	  .kind = ARG_CHOICE,
+	  .choices = shell_names,
+	  .help = "bash, zsh or fish" },
+	{ NULL },
+};
+
+const enum opt_id takes_plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_ls_opts[] = { OPT_NAMES, OPT_JSON, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_run_opts[] = {
+	OPT_CPUS,    OPT_MEMORY,  OPT_NET,	   OPT_ENV,	    OPT_ENV_FILE,
+	OPT_WORKDIR, OPT_USER,	  OPT_SECCOMP,	   OPT_TIMEOUT,	    OPT_START_TIMEOUT,
+	OPT_NAME,    OPT_BACKEND, OPT_NO_TEMPLATE, OPT_INTERACTIVE, OPT_NO_STDIN,
+	OPT_TTY,     OPT_NO_TTY,  OPT_JSON,	   OPT_QUIET,	    OPT_VERBOSE,
+	OPT_HELP,    OPT_COUNT
+};
+const enum opt_id takes_create_opts[] = { OPT_IMAGE,	     OPT_CPUS,	  OPT_MEMORY,
+					  OPT_NET,	     OPT_ENV,	  OPT_ENV_FILE,
+					  OPT_START_TIMEOUT, OPT_BACKEND, OPT_NO_TEMPLATE,
+					  OPT_JSON,	     OPT_QUIET,	  OPT_VERBOSE,
+					  OPT_HELP,	     OPT_COUNT };
+const enum opt_id takes_cp_opts[] = { OPT_ARCHIVE, OPT_FOLLOW_LINK, OPT_JSON,
+				      OPT_QUIET,   OPT_HELP,	    OPT_COUNT };
+const enum opt_id takes_exec_opts[] = {
+	OPT_ENV,       OPT_ENV_FILE, OPT_WORKDIR,     OPT_USER,	   OPT_INTERACTIVE,
+	OPT_NO_STDIN,  OPT_TTY,	     OPT_NO_TTY,      OPT_TIMEOUT, OPT_DETACH,
+	OPT_ATTACH,    OPT_OFFSET,   OPT_DETACH_KEYS, OPT_SECCOMP, OPT_EXEC_MEMORY,
+	OPT_EXEC_CPUS, OPT_PIDS,     OPT_JSON,	      OPT_QUIET,   OPT_VERBOSE,
+	OPT_HELP,      OPT_COUNT
+};
+const enum opt_id takes_shell_opts[] = { OPT_ENV,     OPT_ENV_FILE, OPT_WORKDIR, OPT_USER,
+					 OPT_TTY,     OPT_NO_TTY,   OPT_TIMEOUT, OPT_DETACH_KEYS,
+					 OPT_SECCOMP, OPT_QUIET,    OPT_VERBOSE, OPT_HELP,
+					 OPT_COUNT };
+const enum opt_id takes_branch_opts[] = { OPT_NEW_NAME, OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
+					  OPT_VERBOSE,	OPT_HELP,	   OPT_COUNT };
+const enum opt_id takes_start_opts[] = { OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
+					 OPT_VERBOSE,	    OPT_HELP, OPT_COUNT };
+const enum opt_id takes_restart_opts[] = { OPT_GRACE,	OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
+					   OPT_VERBOSE, OPT_HELP,	   OPT_COUNT };
+const enum opt_id takes_rm_opts[] = { OPT_FORCE,   OPT_JSON, OPT_QUIET,
+				      OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_execs_opts[] = { OPT_IDS,     OPT_NO_TRUNC, OPT_JSON,
+					 OPT_VERBOSE, OPT_HELP,	    OPT_COUNT };
+const enum opt_id takes_metrics_opts[] = { OPT_WATCH,	OPT_INTERVAL, OPT_JSON,
+					   OPT_VERBOSE, OPT_HELP,     OPT_COUNT };
+const enum opt_id takes_wait_opts[] = { OPT_WAIT_TIMEOUT, OPT_JSON, OPT_VERBOSE, OPT_HELP,
+					OPT_COUNT };
+const enum opt_id takes_kill_opts[] = { OPT_SIGNAL,  OPT_TO,   OPT_JSON, OPT_QUIET,
+					OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_logs_opts[] = { OPT_FOLLOW,	OPT_TAIL, OPT_SINCE,
+					OPT_TIMESTAMPS, OPT_JSON, OPT_QUIET,
+					OPT_VERBOSE,	OPT_HELP, OPT_COUNT };
+const enum opt_id takes_forward_opts[] = { OPT_ADDRESS,	      OPT_REMOTE_PORT, OPT_LOCAL_PORT,
+					   OPT_POLL_INTERVAL, OPT_JSON,	       OPT_QUIET,
+					   OPT_VERBOSE,	      OPT_HELP,	       OPT_COUNT };
+const enum opt_id takes_manifest_opts[] = { OPT_MAN, OPT_JSON, OPT_HELP, OPT_COUNT };

@@ -21,8 +21,6 @@ export SOURCE_DATE_EPOCH
 # Most bytes of a stripped program (1 KB = 1000 bytes). The link fails above.
 LIMIT_asb-init  := 120000
 LIMIT_agentd    := 400000
-# Every instruction has 4 bytes there, and long double, which printf and strtod compute with, is software (14 KB).
-LIMIT_agentd_aarch64 := 408000
 LIMIT_asb-hooks := 200000
 LIMIT_asb-portd := 200000
 LIMIT_asb       := 2500000

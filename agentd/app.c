@@ -64,7 +64,7 @@ const struct httpd_route app_routes[] = {
 	{ "GET", "/v1/ports", HTTPD_BODY_NONE, 0, route_ports, 0 },
 	{ "GET", "/v1/archive", HTTPD_BODY_NONE, 0, route_archive_get, 0 },
 	{ "PUT", "/v1/archive", HTTPD_BODY_STREAM, 0, route_archive_put, 0 },
-	{ NULL, NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
+	{ "", NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
 };
 
 /* --- admission and the count of requests --- */

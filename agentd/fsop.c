@@ -232,8 +232,8 @@ cJSON *fsop_entry(const char *path, const struct stat *st, const char *target)
 
 /* --- errors --- */
 static const struct {
-	int errnum, status;
-	const char *name;
+	short errnum, status;
+	char name[14]; /* as in err.c */
 } errors[] = {
 	{ ENOENT, 404, "ENOENT" },
 	{ EACCES, 403, "EACCES" },

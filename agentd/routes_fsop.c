@@ -29,11 +29,11 @@ struct call {
 };
 
 struct op {
-	const char *name;
+	char name[8];
 	void (*fn)(struct call *c);
 	bool writes;
-	const char *first, *second; /* members that are paths; SECOND may be NULL */
-	const char *members[6];	    /* the others */
+	char first[5], second[3]; /* members that are paths; SECOND may be "" */
+	char members[4][12];	  /* the others */
 };
 
 /* --- members --- */
@@ -312,23 +312,23 @@ static void op_symlink(struct call *c)
 }
 
 static const struct op ops[] = {
-	{ "list", op_list, false, "path", NULL, { "depth", "limit" } },
-	{ "stat", op_stat, false, "path", NULL, { "follow" } },
-	{ "exists", op_exists, false, "path", NULL, { "follow" } },
-	{ "mkdir", op_mkdir, true, "path", NULL, { "parents", "mode" } },
-	{ "remove", op_remove, true, "path", NULL, { "recursive", "force" } },
+	{ "list", op_list, false, "path", "", { "depth", "limit" } },
+	{ "stat", op_stat, false, "path", "", { "follow" } },
+	{ "exists", op_exists, false, "path", "", { "follow" } },
+	{ "mkdir", op_mkdir, true, "path", "", { "parents", "mode" } },
+	{ "remove", op_remove, true, "path", "", { "recursive", "force" } },
 	{ "copy", op_copy, true, "from", "to", { "recursive", "overwrite" } },
 	{ "rename", op_rename, true, "from", "to", { "overwrite" } },
-	{ "chmod", op_chmod, true, "path", NULL, { "mode", "uid", "gid", "recursive" } },
-	{ "symlink", op_symlink, true, "path", NULL, { "target", "target_b64" } },
+	{ "chmod", op_chmod, true, "path", "", { "mode", "uid", "gid", "recursive" } },
+	{ "symlink", op_symlink, true, "path", "", { "target", "target_b64" } },
 };
 
 /* --- dispatch --- */
 static bool is_path_member(const char *name, const char *path)
 {
-	size_t n = path ? strlen(path) : 0;
+	size_t n = strlen(path);
 
-	return path && !strncmp(name, path, n) && (!name[n] || !strcmp(name + n, "_b64"));
+	return n && !strncmp(name, path, n) && (!name[n] || !strcmp(name + n, "_b64"));
 }
 
 static int check_members(const struct op *op, const cJSON *body, struct err *e)
@@ -342,7 +342,7 @@ static int check_members(const struct op *op, const cJSON *body, struct err *e)
 		bool known = is_path_member(m->string, op->first) ||
 			     is_path_member(m->string, op->second);
 
-		for (size_t i = 0; !known && i < ARRAY_LEN(op->members) && op->members[i]; i++)
+		for (size_t i = 0; !known && i < ARRAY_LEN(op->members) && op->members[i][0]; i++)
 			known = !strcmp(m->string, op->members[i]);
 		if (!known)
 			return err_set(e, ERR_INVALID, 0, "unknown member \"%.100s\"", m->string);
@@ -359,7 +359,7 @@ static void run(struct call *c, const struct op *op)
 	c->body = jsn_parse(text, n, &e);
 	if (!c->body || check_members(op, c->body, &e) < 0 ||
 	    fsop_path_member(c->body, op->first, &c->path, &e) < 0 ||
-	    (op->second && fsop_path_member(c->body, op->second, &c->to, &e) < 0))
+	    (op->second[0] && fsop_path_member(c->body, op->second, &c->to, &e) < 0))
 		refuse(c, &e);
 	else
 		op->fn(c);

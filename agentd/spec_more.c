@@ -74,8 +74,8 @@ int spec_user(struct spec *s, struct err *e)
 
 /* --- limits --- */
 static const struct {
-	const char *name;
-	int resource;
+	char name[11];
+	signed char resource;
 } rlimits[] = {
 	{ "as", RLIMIT_AS },
 	{ "core", RLIMIT_CORE },

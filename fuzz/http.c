@@ -53,7 +53,7 @@ static void start(void)
 	app.closed = true;
 	if (getsockname(app.tcp->c.listen_fd, (struct sockaddr *)&address, &n) < 0)
 		abort();
-	while (app_routes[n_routes].method)
+	while (app_routes[n_routes].pattern)
 		n_routes++;
 }
 
@@ -89,7 +89,7 @@ static char *request(const uint8_t *p, size_t n, size_t *ret_len)
 
 	if (!s)
 		abort();
-	if (!rt->method) {
+	if (!rt->pattern) {
 		memcpy(s, p + 1, n - 1);
 		*ret_len = n - 1;
 		return s;

@@ -69,7 +69,7 @@ static const struct httpd_route routes[] = {
 	{ "POST", PROTO_HOOK_PREFIX "{}", HTTPD_BODY_BUFFER, PAYLOAD_BODY_MAX, on_hook,
 	  HTTPD_OPEN },
 	{ "POST", "/asb/v1/power-off", HTTPD_BODY_NONE, 0, on_power_off, HTTPD_OPEN },
-	{ NULL, NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
+	{ "", NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
 };
 
 int server_start(struct hooks *h, uint16_t port, struct err *e)

@@ -310,7 +310,7 @@ const struct httpd_route *httpd_find_route(struct httpd_req *r)
 	struct buf allow;
 
 	buf_init(&allow, 256);
-	for (rt = r->h->c.routes; rt->method; rt++) {
+	for (rt = r->h->c.routes; rt->pattern; rt++) {
 		bool head = !strcmp(r->x.method, "HEAD") && !strcmp(rt->method, "GET") &&
 			    (rt->flags & HTTPD_HEAD);
 

@@ -108,6 +108,69 @@ void httpd_set_timeout(struct httpd_req *r, unsigned seconds)
 	r->timeout_s = seconds;
 }
 
+/* --- the words of the status line --- */
+/*
+ * The library's own table of them holds a relocated pointer for each of 110, most of which nobody
+ * here answers: 6 KB of every program. So these two public functions of it are defined here; this
+ * file is linked before the archive, whose member with the others is then left out.
+ */
+static const char phrases[] = "100Continue\0"
+			      "101Switching Protocols\0"
+			      "200OK\0"
+			      "201Created\0"
+			      "202Accepted\0"
+			      "204No Content\0"
+			      "206Partial Content\0"
+			      "304Not Modified\0"
+			      "400Bad Request\0"
+			      "401Unauthorized\0"
+			      "403Forbidden\0"
+			      "404Not Found\0"
+			      "405Method Not Allowed\0"
+			      "408Request Timeout\0"
+			      "409Conflict\0"
+			      "410Gone\0"
+			      "411Length Required\0"
+			      "413Content Too Large\0"
+			      "414URI Too Long\0"
+			      "416Range Not Satisfiable\0"
+			      "417Expectation Failed\0"
+			      "422Unprocessable Content\0"
+			      "426Upgrade Required\0"
+			      "429Too Many Requests\0"
+			      "431Request Header Fields Too Large\0"
+			      "500Internal Server Error\0"
+			      "501Not Implemented\0"
+			      "502Bad Gateway\0"
+			      "503Service Unavailable\0"
+			      "504Gateway Timeout\0"
+			      "505HTTP Version Not Supported\0"
+			      "507Insufficient Storage\0";
+
+static const char *phrase_of(unsigned code)
+{
+	for (const char *p = phrases; *p; p += strlen(p) + 1)
+		if ((unsigned)(p[0] - '0') * 100 + (unsigned)(p[1] - '0') * 10 +
+			    (unsigned)(p[2] - '0') ==
+		    code)
+			return p + 3;
+	return NULL;
+}
+
+const char *MHD_get_reason_phrase_for(unsigned code)
+{
+	const char *p = phrase_of(code);
+
+	return p ? p : "Unknown";
+}
+
+size_t MHD_get_reason_phrase_len_for(unsigned code)
+{
+	const char *p = phrase_of(code);
+
+	return p ? strlen(p) : 0;
+}
+
 /* --- answering --- */
 bool httpd_has_reply(const struct httpd_req *r)
 {

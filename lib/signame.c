@@ -9,8 +9,8 @@
 #include "str.h"
 
 static const struct {
-	const char *name;
-	int sig;
+	char name[7]; /* not pointed to: a pointer in a constant costs 32 bytes of the program */
+	signed char sig;
 } signals[] = {
 	{ "HUP", SIGHUP },	 { "INT", SIGINT },   { "QUIT", SIGQUIT },   { "ILL", SIGILL },
 	{ "TRAP", SIGTRAP },	 { "ABRT", SIGABRT }, { "BUS", SIGBUS },     { "FPE", SIGFPE },

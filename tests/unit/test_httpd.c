@@ -3,6 +3,7 @@
 
 #include <cJSON.h>
 #include <errno.h>
+#include <microhttpd.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -150,7 +151,7 @@ static const struct httpd_route routes[] = {
 	{ "GET", "/stream", HTTPD_BODY_NONE, 0, get_stream, HTTPD_OPEN },
 	{ "POST", "/sink", HTTPD_BODY_STREAM, 0, post_sink, HTTPD_OPEN },
 	{ "POST", "/secret", HTTPD_BODY_BUFFER, 1 << 20, post_body, 0 },
-	{ NULL, NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
+	{ "", NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
 };
 
 /* --- clients --- */
@@ -527,6 +528,24 @@ static void test_end_with_last_bytes(void)
 	ok(second && !strncmp(reply, "HTTP/1.1 200", 12), "and both of two requests are answered");
 }
 
+static void test_phrases(void)
+{
+	static const int first[] = { 100, 200, 404, 507 };
+	static const char *const words[] = { "Continue", "OK", "Not Found",
+					     "Insufficient Storage" };
+
+	for (size_t i = 0; i < ARRAY_LEN(first); i++) {
+		ok_str(MHD_get_reason_phrase_for((unsigned)first[i]), words[i],
+		       "the words of a status");
+		ok_int(MHD_get_reason_phrase_len_for((unsigned)first[i]), strlen(words[i]),
+		       "and how many bytes they have");
+	}
+	ok_int(MHD_get_reason_phrase_len_for(418), 0, "none of a status that nobody answers");
+	ok_int(MHD_get_reason_phrase_len_for(0), 0, "nor of none");
+	ok_int(ask("GET /nothing HTTP/1.1\r\nHost: h\r\n\r\n"), 404, "an answer");
+	ok(!strncmp(reply, "HTTP/1.1 404 Not Found\r\n", 24), "has them in its first line");
+}
+
 static void test_sink(void)
 {
 	static char req[300000];
@@ -627,6 +646,7 @@ int main(void)
 	test_sink();
 	test_sink_idle_client();
 	test_slow_head();
+	test_phrases();
 	ok_int(ask("POST /secret HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer t\r\nContent-Length: 3\r\n\r\nabc"),
 	       200, "a token");
 	spin(50);

@@ -15,5 +15,8 @@ int main(void)
 	ok_int(signame_number(""), 0, "nothing");
 	ok_str(signame(9), "KILL", "the name of 9");
 	ok(signame(0) == NULL && signame(64) == NULL, "numbers without a name");
+	for (int i = 1; i < 32; i++)
+		ok(i == 16 ? !signame(i) : signame(i) && signame_number(signame(i)) == i,
+		   "number, name and number of %d", i);
 	return tap_done();
 }

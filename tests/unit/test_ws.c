@@ -699,7 +699,7 @@ static void get_ws(struct httpd_req *r)
 
 static const struct httpd_route routes[] = {
 	{ "GET", "/ws", HTTPD_BODY_NONE, 0, get_ws, 0 },
-	{ NULL, NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
+	{ "", NULL, HTTPD_BODY_NONE, 0, NULL, 0 },
 };
 
 static bool admit(struct httpd_req *r, const struct httpd_route *route)

@@ -162,7 +162,7 @@ static void test_ports(void)
 	   "nonsense");
 }
 
-static const struct httpd_route none[] = { { 0 } };
+static const struct httpd_route none[] = { { .pattern = NULL } };
 
 static void test_here(void)
 {

@@ -58,7 +58,7 @@ struct phase {
 	struct step steps[STEPS_MAX + 1]; /* terminated by fn == NULL */
 };
 
-enum { JOB_PHASES = 6 };
+enum { JOB_PHASES = 7 };
 extern const struct phase phases[JOB_PHASES];
 
 struct waiter {

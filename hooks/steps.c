@@ -259,4 +259,6 @@ const struct phase phases[JOB_PHASES] = {
 	    { "drain", step_drain, 2000 * MS, false },
 	    { "scripts", step_scripts, 3000 * MS, false },
 	    { "sync", step_sync, 3000 * MS, false } } },
+	/* Ours, not the platform's: before the disk of a guest that goes on is copied. */
+	{ "sync", 9000 * MS, false, false, false, { { "sync", step_sync, 8000 * MS, true } } },
 };

@@ -150,7 +150,7 @@ def test_ready():
 def test_http():
     a = Agentd()
     h = Hooks(a.socket)
-    for hook in ("ready", "validate", "run", "suspend", "resume", "terminate"):
+    for hook in ("ready", "validate", "run", "suspend", "resume", "sync", "terminate"):
         equal([h.status(hook, method=m) for m in ("GET", "PUT", "DELETE", "PATCH")], [405] * 4, f"{hook}: other methods are 405")
     equal(h.status("nonesuch"), 404, "another hook is 404")
     equal(h.status("", path="/"), 404, "so is another path")
@@ -320,6 +320,7 @@ def test_suspend():
     h.stop()
     h = Hooks(a.socket, {"AGENTD_SUSPEND_DRAIN_SECONDS": "0"})
     equal((h.status("suspend"), app(a, "true")[0], h.status("resume"), app(a, "true")[0]), (200, 503, 200, 200), "a limit of 0 shuts too")
+    equal((h.status("sync"), app(a, "true")[0]), (200, 200), "sync is 200, and nothing else changes")
     h.script("suspend", "10", f"echo $ASB_HOOK > {h.path('ran')}")
     h.status("suspend")
     equal(h.read("ran"), "suspend\n", "the image's scripts run")

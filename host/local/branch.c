@@ -18,13 +18,15 @@
 /*
  * A copy of a running sandbox, for others to begin from: the channel is brought to silence, the guest is stopped,
  * and memory, devices and disk go into a folder, in the form of saved/. Then it runs on; it is told nothing, for
- * nothing of its own has changed. Connections to it are cut and taken up again by their clients.
+ * nothing of its own has changed. Connections to it are cut and taken up again by their clients; for a copy of the
+ * disk alone they stay.
  *
  * It stays RUNNING for everybody meanwhile: who connects waits for the channel.
  */
 
 #define QUIET_NS 3000000000LL
 #define SAVE_NS	 300000000000LL
+#define SYNC_NS	 10000000000LL
 
 static void over(struct vm *vm, enum err_code code, const char *why)
 {
@@ -49,7 +51,8 @@ static void on_continued(void *arg, const cJSON *ret, const char *why)
 		life_finish(vm, false, "QEMU could not let it run on");
 		return;
 	}
-	machine_new_channel(vm);
+	if (!(vm->branch_how & BRANCH_DISK))
+		machine_new_channel(vm);
 	over(vm, vm->why[0] ? ERR_IO : ERR_NONE, vm->why);
 }
 
@@ -61,6 +64,8 @@ static int complete(struct vm *vm, struct err *e)
 
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "its disk");
+	if (vm->branch_how & BRANCH_DISK)
+		return 0;
 	r = template_fit(vm->qemu, &vm->share, &vm->config, vm->accel != ACCEL_TCG, fit, e);
 	if (r < 0)
 		return r;
@@ -102,6 +107,44 @@ static void on_quiet(struct loop_timer *t)
 		on_saved(vm, r, strerror(-r));
 }
 
+static void on_stopped(void *arg, const cJSON *ret, const char *why)
+{
+	on_saved(arg, ret ? 0 : -EIO, why);
+}
+
+static void begin(struct vm *vm)
+{
+	if (vm->branch_how & BRANCH_DISK) {
+		vm->stopped_at = loop_now();
+		if (qmp_send(&vm->qmp, "stop", on_stopped, vm) < 0)
+			on_stopped(vm, NULL, "its monitor is closed");
+		return;
+	}
+	vm->quiet.fn = on_quiet;
+	vm->quiet.arg = vm;
+	loop_arm(&vm->loop, &vm->quiet, !vm->chan || chan_quiesce(vm->chan) < 0 ? 0 : QUIET_NS);
+}
+
+/* Memory has what the disk lacks; a disk alone without it would not be what its owner sees. */
+static void on_synced(struct vm *vm, int status, const char *text)
+{
+	char why[200];
+
+	if (!vm->branching || vm->phase != VM_RUNNING)
+		return;
+	if (status < 200 || status > 299) {
+		log_warn("sync hook: %d %s", status, text);
+		if (vm->branch_how & BRANCH_DISK) {
+			(void)snprintf(why, sizeof(why),
+				       "the guest cannot write its files to its disk: %.120s",
+				       text);
+			over(vm, ERR_TIMEOUT, why);
+			return;
+		}
+	}
+	begin(vm);
+}
+
 void branch_channel_down(struct vm *vm)
 {
 	if (vm->branching && vm->quiet.loop)
@@ -138,7 +181,7 @@ static bool is_name(const char *name)
 	return str_starts(name, BRANCH "-") && vmdir_is_id(name + sizeof(BRANCH));
 }
 
-void life_branch(struct vm *vm, const char *name, vm_answer_fn *answer, void *arg)
+void life_branch(struct vm *vm, const char *name, unsigned how, vm_answer_fn *answer, void *arg)
 {
 	int r;
 
@@ -159,8 +202,10 @@ void life_branch(struct vm *vm, const char *name, vm_answer_fn *answer, void *ar
 		return;
 	}
 	vm->branching = true;
-	vm->quiet.fn = on_quiet;
-	vm->quiet.arg = vm;
+	vm->branch_how = how;
 	life_arm(vm, SAVE_NS);
-	loop_arm(&vm->loop, &vm->quiet, !vm->chan || chan_quiesce(vm->chan) < 0 ? 0 : QUIET_NS);
+	if (how & BRANCH_SYNC)
+		life_post(vm, "sync", SYNC_NS, on_synced);
+	else
+		begin(vm);
 }

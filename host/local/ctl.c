@@ -104,6 +104,7 @@ static void on_line(struct line_peer *p, char *s, size_t n)
 	AUTO_JSN *j = jsn_parse(s, n, NULL);
 	const char *op = "", *name = "";
 	uint64_t grace = 10000;
+	bool sync = false, disk = false;
 
 	line_deadline(p, -1);
 	if (c->asked) {
@@ -111,7 +112,8 @@ static void on_line(struct line_peer *p, char *s, size_t n)
 		return;
 	}
 	if (!j || !cJSON_IsObject(j) || jsn_str(j, "op", &op, NULL) < 0 ||
-	    jsn_str(j, "name", &name, NULL) < 0 ||
+	    jsn_str(j, "name", &name, NULL) < 0 || jsn_bool(j, "sync", &sync, NULL) < 0 ||
+	    jsn_bool(j, "disk_only", &disk, NULL) < 0 ||
 	    jsn_u64(j, "grace_ms", 0, GRACE_MAX, &grace, NULL) < 0) {
 		invalid(c, "expected one JSON object with \"op\"");
 		return;
@@ -122,7 +124,8 @@ static void on_line(struct line_peer *p, char *s, size_t n)
 	} else if (!strcmp(op, "suspend")) {
 		life_suspend(c->vm, on_answer, c);
 	} else if (!strcmp(op, "branch")) {
-		life_branch(c->vm, name, on_answer, c);
+		life_branch(c->vm, name, (sync ? BRANCH_SYNC : 0) | (disk ? BRANCH_DISK : 0),
+			    on_answer, c);
 	} else if (!strcmp(op, "resume")) {
 		life_resume(c->vm, on_answer, c);
 	} else if (!strcmp(op, "power_off")) {

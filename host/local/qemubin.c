@@ -20,6 +20,7 @@
 #define PROGRAM	       "qemu-system-x86_64"
 #define CANDIDATES_MAX 8
 #define VERSION_NS     10000000000LL
+#define ANSWER_MAX     4096
 
 struct candidates {
 	char path[CANDIDATES_MAX][512];
@@ -82,17 +83,15 @@ static int read_answer(int fd, struct buf *b)
 	}
 }
 
-int qemubin_version(const char *path, uint32_t *ret, struct err *e)
+static int ask(const char *path, struct buf *b, struct err *e)
 {
 	char program[512], option[] = "--version", *argv[] = { program, option, NULL };
 	struct proc_spec s = PROC_SPEC_INIT;
 	struct proc_child child;
 	AUTO_FD rd = -1;
 	AUTO_FD wr = -1;
-	AUTO_BUF b;
 	int p[2], r;
 
-	buf_init(&b, 4096);
 	if (str_format(program, sizeof(program), "%s", path) < 0 || pipe2(p, O_CLOEXEC) < 0)
 		return err_set(e, ERR_IO, errno, "%s --version", path);
 	rd = p[0];
@@ -104,16 +103,41 @@ int qemubin_version(const char *path, uint32_t *ret, struct err *e)
 	if (r < 0)
 		return r;
 	fd_close(&wr);
-	r = read_answer(rd, &b);
+	r = read_answer(rd, b);
 	ignore_result(proc_signal(&child, SIGKILL)); /* it has ended, or it should have */
 	while (waitpid(child.pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	fd_close(&child.pidfd);
-	*ret = b.p ? qemu_version(b.p) : 0;
-	if (r < 0 || *ret == 0)
+	if (r < 0 || !b->p || qemu_version(b->p) == 0)
 		return err_set(e, ERR_UNSUPPORTED, r < 0 ? -r : ENOEXEC,
 			       "%s --version gives no version", path);
 	return 0;
+}
+
+int qemubin_version(const char *path, uint32_t *ret, struct err *e)
+{
+	AUTO_BUF b;
+	int r;
+
+	buf_init(&b, ANSWER_MAX);
+	r = ask(path, &b, e);
+	if (r == 0)
+		*ret = qemu_version(b.p);
+	return r;
+}
+
+int qemubin_text(const char *path, char *ret, size_t size, struct err *e)
+{
+	AUTO_BUF b;
+	int r;
+
+	buf_init(&b, ANSWER_MAX);
+	r = ask(path, &b, e);
+	if (r < 0)
+		return r;
+	r = str_format(ret, size, "%.*s", (int)strcspn(b.p, "\r\n"), b.p);
+	str_clean(ret);
+	return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "%s --version", path) : 0;
 }
 
 static int newest(const struct candidates *c, char ret[LOCAL_PATH_MAX], struct err *e)

@@ -2,6 +2,7 @@
 #ifndef ASB_LOCAL_QEMUBIN_H
 #define ASB_LOCAL_QEMUBIN_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "host/local/local.h"
@@ -17,5 +18,8 @@ int qemubin_find(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 
 /* Runs `PATH --version`; *RET as qemu_version(). The wait has a deadline. */
 int qemubin_version(const char *path, uint32_t *ret, struct err *e) MUST_CHECK;
+
+/* The first line of what it says of its version: exact, as two builds of one version may differ. */
+int qemubin_text(const char *path, char *ret, size_t size, struct err *e) MUST_CHECK;
 
 #endif

@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host/local/qemu.h"
 #include "host/local/vmfile.h"
 #include "lib/fd.h"
 #include "lib/jsn.h"
@@ -36,111 +35,7 @@
 #define HALF	     ".new-"
 #define MANIFEST_MAX 4096
 #define DEVICES_MAX  (64 << 20)
-#define CPUINFO_MAX  4096
 #define UNUSED_S     (30 * 86400)
-
-/* --- the key --- */
-static void add(br_sha256_context *h, const char *s)
-{
-	br_sha256_update(h, s, strlen(s) + 1);
-}
-
-static int add_file(br_sha256_context *h, const char *path, struct err *e)
-{
-	char text[128];
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return err_set(e, ERR_IO, errno, "%s", path);
-	(void)snprintf(text, sizeof(text), "%llu %lld %lld.%09ld", (unsigned long long)st.st_ino,
-		       (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-	add(h, text);
-	return 0;
-}
-
-/* The first CPU as Linux describes it, less what changes by itself. One read gives it: more would ask every CPU for
- * its frequency, which takes milliseconds. */
-static void add_cpu(br_sha256_context *h)
-{
-	static const char *const lines[] = { "vendor_id", "cpu family", "model",   "stepping",
-					     "flags",	  "CPU",	"Features" };
-	AUTO_FD fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
-	char text[CPUINFO_MAX + 1], *rest = text, *line;
-	ssize_t n = fd < 0 ? -1 : read(fd, text, CPUINFO_MAX);
-
-	text[n > 0 ? n : 0] = '\0';
-	while ((line = strsep(&rest, "\n")) && *line)
-		for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-			if (str_starts(line, lines[i])) {
-				add(h, line);
-				break;
-			}
-}
-
-/* The command line as it would be for a boot at a fixed time with fixed descriptors. */
-static int add_argv(br_sha256_context *h, const char *qemu, const struct share *share,
-		    const struct vm_config *c, bool kvm)
-{
-	const struct qemu_config q = { .binary = qemu,
-				       .kernel = share->kernel,
-				       .initrd = share->initrd,
-				       .rootfs = share->rootfs,
-				       .disk = "disk.qcow2",
-				       .hostname = QEMU_TEMPLATE_HOSTNAME,
-				       .memory_mib = c->memory_mib,
-				       .cpus = c->cpus,
-				       .kvm = kvm,
-				       .net_user = c->net == NET_USER };
-	struct qemu_args a;
-	int r = qemu_args(&q, &a);
-
-	for (int i = 0; r == 0 && i < a.argc; i++)
-		add(h, a.argv[i]);
-	qemu_args_done(&a);
-	return r;
-}
-
-static int make_key(const char *const *files, size_t count, const char *qemu,
-		    const struct share *share, const struct vm_config *c, bool kvm,
-		    char ret[TEMPLATE_KEY_LEN + 1], struct err *e)
-{
-	unsigned char sum[br_sha256_SIZE];
-	char format[32];
-	br_sha256_context h;
-	int r = 0;
-
-	br_sha256_init(&h);
-	(void)snprintf(format, sizeof(format), "%d %zu", FORMAT, count);
-	add(&h, format);
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = add_file(&h, files[i], e);
-	if (r < 0)
-		return r;
-	r = add_argv(&h, qemu, share, c, kvm);
-	if (r < 0)
-		return err_set(e, ERR_INTERNAL, -r, "QEMU's command line");
-	add_cpu(&h);
-	br_sha256_out(&h, sum);
-	str_hex(sum, TEMPLATE_KEY_LEN / 2, ret);
-	return 0;
-}
-
-int template_key(const char *qemu, const struct share *share, const struct vm_config *c, bool kvm,
-		 char ret[TEMPLATE_KEY_LEN + 1], struct err *e)
-{
-	const char *const files[] = { qemu, share->rootfs, share->kernel, share->initrd,
-				      share->upper };
-
-	return make_key(files, ARRAY_LEN(files), qemu, share, c, kvm, ret, e);
-}
-
-int template_fit(const char *qemu, const struct share *share, const struct vm_config *c, bool kvm,
-		 char ret[TEMPLATE_KEY_LEN + 1], struct err *e)
-{
-	const char *const files[] = { qemu, share->rootfs };
-
-	return make_key(files, ARRAY_LEN(files), qemu, share, c, kvm, ret, e);
-}
 
 /* --- where they are --- */
 static int root_path(char ret[LOCAL_PATH_MAX], struct err *e)

@@ -22,7 +22,7 @@
 #define TEMPLATE_RAM	 "base.ram"	/* in a sandbox's folder: the memory it is mapped from */
 #define TEMPLATE_DEVICES "base.devices" /* until it has started */
 
-/* The key says everything that must be the same: the command line of QEMU, the files it names, and the CPU. */
+/* (fit.c) The key says everything that must be the same: the command line of QEMU, the files it names, and the CPU. */
 int template_key(const char *qemu, const struct share *share, const struct vm_config *c, bool kvm,
 		 char ret[TEMPLATE_KEY_LEN + 1], struct err *e) MUST_CHECK;
 

@@ -113,6 +113,7 @@ struct vm {
 	bool saving, branching;
 	int64_t stopped_at; /* for a branch, and where it goes: */
 	char branch[80];
+	unsigned branch_how;
 	char why[256]; /* a suspension is undone */
 };
 
@@ -142,7 +143,11 @@ void life_boot(struct vm *vm);
 void life_suspend(struct vm *vm, vm_answer_fn *answer, void *arg);
 void life_resume(struct vm *vm, vm_answer_fn *answer, void *arg);
 /* NAME: of the folder that the copy is written to, below the VM's: branch-<id of a child>. */
-void life_branch(struct vm *vm, const char *name, vm_answer_fn *answer, void *arg);
+enum branch_how {
+	BRANCH_SYNC = 1 << 0, /* the guest writes its files to the disk first */
+	BRANCH_DISK = 1 << 1, /* the disk alone: connections are not cut */
+};
+void life_branch(struct vm *vm, const char *name, unsigned how, vm_answer_fn *answer, void *arg);
 void life_power_off(struct vm *vm, int64_t grace_ns, vm_answer_fn *answer, void *arg);
 void life_remove(struct vm *vm, vm_answer_fn *answer, void *arg);
 void life_finish(struct vm *vm, bool destroy, const char *reason); /* kills QEMU and ends */

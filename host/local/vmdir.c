@@ -152,13 +152,15 @@ bool vmdir_is_kept(int dirfd)
 static int link_saved(int dirfd, const struct vm_source *from)
 {
 	static const char *const names[] = { "ram", "devices", "state.json" };
+	const size_t count = ARRAY_LEN(names) - (from->state ? 1 : 0);
 	char old[128], new[64];
+	AUTO_FD saved = -1;
 
 	if (linkat(from->dirfd, TEMPLATE_RAM, dirfd, TEMPLATE_RAM, 0) < 0 && errno != ENOENT)
 		return -errno; /* none: the memory has no template below it */
 	if (mkdirat(dirfd, SAVED, 0700) < 0)
 		return -errno;
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+	for (size_t i = 0; i < count; i++) {
 		int r = str_format(old, sizeof(old), "%s/%s", from->saved, names[i]);
 
 		if (r == 0)
@@ -166,7 +168,10 @@ static int link_saved(int dirfd, const struct vm_source *from)
 		if (r < 0 || linkat(from->dirfd, old, dirfd, new, 0) < 0)
 			return r < 0 ? r : -errno;
 	}
-	return 0;
+	if (!from->state)
+		return 0;
+	saved = openat(dirfd, SAVED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return saved < 0 ? -errno : saved_describe(saved, from->state);
 }
 
 static int fill(int dirfd, const struct vm_config *c, const struct vm_source *from, struct err *e)

@@ -50,10 +50,12 @@ int vmdir_root(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 int vmdir_path(const char *id, char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 
 /* What a new sandbox begins with: the template of KEY, if it is given and there; else, with SAVED, the memory and
- * devices in that folder below DIRFD (another sandbox's) and a copy of DISK; else a copy of DISK alone. */
+ * devices in that folder below DIRFD (another sandbox's, or a snapshot) and a copy of DISK; else a copy of DISK alone. */
+struct saved;
 struct vm_source {
 	const char *disk, *key, *saved; /* disk: a path; key, saved: NULL when not so */
 	int dirfd;
+	const struct saved *state; /* of that memory; NULL: state.json is beside it */
 };
 
 /*

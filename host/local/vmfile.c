@@ -55,14 +55,14 @@ static int replace(int dirfd, const char *name, const cJSON *j, bool durable)
 	return r;
 }
 
-int vmfile_write_config(int dirfd, const struct vm_config *c)
+cJSON *vm_config_json(const struct vm_config *c)
 {
 	AUTO_JSN *j = cJSON_CreateObject();
-	cJSON *env = c->env ? cJSON_Duplicate(c->env, true) : NULL;
+	cJSON *env = c->env ? cJSON_Duplicate(c->env, true) : NULL, *ret = j;
 
 	if (!j || (c->env && (!env || !cJSON_AddItemToObject(j, "env", env)))) {
 		cJSON_Delete(env);
-		return -ENOMEM;
+		return NULL;
 	}
 	if (!jsn_add_str(j, "id", c->id) || !jsn_add_str(j, "name", c->name) ||
 	    !jsn_add_str(j, "image", c->image) || !jsn_add_u64(j, "cpus", c->cpus) ||
@@ -70,8 +70,16 @@ int vmfile_write_config(int dirfd, const struct vm_config *c)
 	    !jsn_add_str(j, "net", net_name(c->net)) ||
 	    !jsn_add_bool(j, "ephemeral", c->ephemeral) ||
 	    !jsn_add_bool(j, "template", c->template) || !jsn_add_i64(j, "created", c->created_s))
-		return -ENOMEM;
-	return replace(dirfd, "vm.json", j, true);
+		return NULL;
+	j = NULL;
+	return ret;
+}
+
+int vmfile_write_config(int dirfd, const struct vm_config *c)
+{
+	AUTO_JSN *j = vm_config_json(c);
+
+	return j ? replace(dirfd, "vm.json", j, true) : -ENOMEM;
 }
 
 static int read_json(int dirfd, const char *name, cJSON **ret, struct err *e)
@@ -100,17 +108,14 @@ static int take_text(const cJSON *j, const char *name, char *out, size_t size, s
 	return r < 0 ? r : err_set(e, ERR_INVALID, EINVAL, "\"%s\" of vm.json", name);
 }
 
-int vmdir_read_config(int dirfd, struct vm_config *ret, struct err *e)
+int vm_config_parse(const cJSON *j, struct vm_config *ret, struct err *e)
 {
-	AUTO_JSN *j = NULL;
 	struct vm_config c = { .net = NET_NONE };
 	const char *net = "none";
 	const cJSON *env = NULL;
 	uint64_t cpus = 1, created = 0;
-	int r = read_json(dirfd, "vm.json", &j, e);
+	int r = take_text(j, "id", c.id, sizeof(c.id), e);
 
-	if (r == 0)
-		r = take_text(j, "id", c.id, sizeof(c.id), e);
 	if (r == 0)
 		r = take_text(j, "name", c.name, sizeof(c.name), e);
 	if (r == 0)
@@ -131,6 +136,14 @@ int vmdir_read_config(int dirfd, struct vm_config *ret, struct err *e)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "vm.json");
 	*ret = c;
 	return 0;
+}
+
+int vmdir_read_config(int dirfd, struct vm_config *ret, struct err *e)
+{
+	AUTO_JSN *j = NULL;
+	int r = read_json(dirfd, "vm.json", &j, e);
+
+	return r < 0 ? r : vm_config_parse(j, ret, e);
 }
 
 void vmdir_read_status(int dirfd, struct vm_status *ret)

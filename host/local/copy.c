@@ -21,10 +21,10 @@ static int take_running(struct copy *c, const char *mark, unsigned flags, int64_
 	int r = str_format(c->name, sizeof(c->name), BRANCH "-%s", mark);
 
 	if (r == 0)
-		r = str_format(
-			request, sizeof(request),
-			"{\"op\":\"branch\",\"name\":\"%s\",\"sync\":%s,\"disk_only\":%s}", c->name,
-			flags & COPY_SYNC ? "true" : "false", flags & COPY_DISK ? "true" : "false");
+		r = str_format(request, sizeof(request),
+			       "{\"op\":\"branch\",\"name\":\"%s\",\"sync\":%s,\"disk_only\":%s}",
+			       c->name, flags & COPY_SYNC ? "true" : "false",
+			       flags & COPY_DISK ? "true" : "false");
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "the name of the copy");
 	c->own_disk = true;

@@ -46,7 +46,8 @@ static void copy_value(const char *line, char model[MODEL_MAX])
 {
 	const char *at = strchr(line, ':');
 
-	ignore_result(str_format(model, MODEL_MAX, "%.90s", at ? at + 1 + (at[1] == ' ') : "")); /* fits */
+	ignore_result(str_format(model, MODEL_MAX, "%.90s",
+				 at ? at + 1 + (at[1] == ' ') : "")); /* fits */
 	str_clean(model);
 }
 

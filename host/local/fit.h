@@ -16,9 +16,9 @@
 #define FIT_KEY_LEN 32 /* hexadecimal digits */
 
 struct fit {
-	char qemu[128];	 /* the line that it says of its version */
-	char accel[8];	 /* "kvm", "tcg" */
-	char cpu[96];	 /* model, for people */
+	char qemu[128];		       /* the line that it says of its version */
+	char accel[8];		       /* "kvm", "tcg" */
+	char cpu[96];		       /* model, for people */
 	char cpu_key[FIT_KEY_LEN + 1]; /* of vendor, family, model, stepping and features */
 	char machine[FIT_KEY_LEN + 1]; /* of QEMU's command line, less the paths in it */
 };

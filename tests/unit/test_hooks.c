@@ -25,9 +25,8 @@ static const struct {
 	const char *name;
 	int64_t limit_ns;
 } allowed[] = {
-	{ "ready", 60 * S }, { "validate", 15 * S }, { "run", 5 * S },
-	{ "resume", 5 * S }, { "suspend", 10 * S },  { "terminate", 10 * S },
-	{ "sync", 10 * S },
+	{ "ready", 60 * S },   { "validate", 15 * S },	{ "run", 5 * S },   { "resume", 5 * S },
+	{ "suspend", 10 * S }, { "terminate", 10 * S }, { "sync", 10 * S },
 };
 
 static void test_phases(void)

@@ -6,19 +6,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/net/curlio.h"
 #include "lib/fd.h"
 
 /*
- * libcurl tells which descriptors and which time-out it waits for (socket and timer callbacks);
- * they become watches and one timer of the loop. Two rules of libcurl shape the rest: no handle may
- * be removed while libcurl is calling us, so a call ends only from finish(), after
- * curl_multi_socket_action has returned; and the timer callback must not call back, so it only arms
- * the loop's timer.
- *
  * The connection is not libcurl's to make. CURL_SOCKOPT_ALREADY_CONNECTED is meant for that, but
  * curl 7.88 (Debian 12) calls connect(2) nevertheless (curl issue 10626), and libcurl only uses a
  * connection again whose peer has an IP address. So CURLOPT_OPENSOCKETFUNCTION opens the real
@@ -31,9 +25,7 @@
 #define BUFFER_LEN (256L << 10)
 
 struct http {
-	struct loop *loop; /* borrowed */
-	CURLM *multi;	   /* owned */
-	struct loop_timer timer;
+	struct curlio *io; /* owned */
 	http_connect_fn *connect;
 	void *connect_arg;
 	struct err connect_err; /* of the last attempt that failed */
@@ -43,7 +35,7 @@ struct http {
 struct http_call {
 	struct http *http;
 	struct http_spec spec;
-	CURL *easy;		  /* owned */
+	struct curlio_call io;	  /* its handle is owned */
 	struct curl_slist *heads; /* owned */
 	struct buf body;
 	int placeholder; /* libcurl's; -1 = none, or the stream is in its place already */
@@ -52,93 +44,7 @@ struct http_call {
 	struct http_call *next;
 };
 
-struct sock_watch {
-	struct loop_watch w;
-};
-
-static void finish(struct http *h);
-
-/* --- loop to libcurl --- */
-
-static void act(struct http *h, curl_socket_t fd, int mask)
-{
-	int running;
-
-	(void)curl_multi_socket_action(h->multi, fd, mask, &running);
-	finish(h);
-}
-
-static void on_socket(struct loop_watch *w, uint32_t events)
-{
-	int mask = 0;
-
-	if (events & (EPOLLIN | EPOLLHUP))
-		mask |= CURL_CSELECT_IN;
-	if (events & EPOLLOUT)
-		mask |= CURL_CSELECT_OUT;
-	if (events & EPOLLERR)
-		mask |= CURL_CSELECT_ERR;
-	act(w->arg, w->fd, mask);
-}
-
-static void on_timer(struct loop_timer *t)
-{
-	act(t->arg, CURL_SOCKET_TIMEOUT, 0);
-}
-
-/* --- libcurl to loop --- */
-
-static int socket_cb(CURL *easy, curl_socket_t fd, int what, void *arg, void *sock)
-{
-	struct http *h = arg;
-	struct sock_watch *s = sock;
-	uint32_t events = 0;
-
-	(void)easy;
-	if (what == CURL_POLL_REMOVE) {
-		if (s)
-			loop_del(&s->w);
-		free(s);
-		(void)curl_multi_assign(h->multi, fd, NULL);
-		return 0;
-	}
-	if (what & CURL_POLL_IN)
-		events |= EPOLLIN;
-	if (what & CURL_POLL_OUT)
-		events |= EPOLLOUT;
-	if (s) {
-		/* The descriptor may be another file by now (prereq_cb), which epoll does not know.
-		 */
-		if (loop_set(&s->w, events) == 0)
-			return 0;
-		loop_del(&s->w);
-		return loop_add(h->loop, &s->w, fd, events) < 0 ? -1 : 0;
-	}
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return -1;
-	s->w = (struct loop_watch)LOOP_WATCH_INIT;
-	s->w.fn = on_socket;
-	s->w.arg = h;
-	if (loop_add(h->loop, &s->w, fd, events) < 0) {
-		free(s);
-		return -1;
-	}
-	(void)curl_multi_assign(h->multi, fd, s);
-	return 0;
-}
-
-static int timer_cb(CURLM *multi, long ms, void *arg)
-{
-	struct http *h = arg;
-
-	(void)multi;
-	if (ms < 0)
-		loop_disarm(&h->timer);
-	else
-		loop_arm(h->loop, &h->timer, (int64_t)ms * 1000000);
-	return 0;
-}
+/* --- the connection --- */
 
 static curl_socket_t open_cb(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 {
@@ -189,7 +95,7 @@ static size_t write_cb(char *p, size_t size, size_t n, void *arg)
 	int r;
 
 	n *= size;
-	(void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+	(void)curl_easy_getinfo(c->io.easy, CURLINFO_RESPONSE_CODE, &status);
 	if (c->spec.data && status == 200)
 		r = c->spec.data(c->spec.arg, p, n);
 	else
@@ -225,9 +131,9 @@ static void call_free(struct http_call *c)
 		at = &(*at)->next;
 	if (*at)
 		*at = c->next;
-	if (c->easy) {
-		(void)curl_multi_remove_handle(c->http->multi, c->easy);
-		curl_easy_cleanup(c->easy);
+	if (c->io.easy) {
+		curlio_remove(c->http->io, &c->io);
+		curl_easy_cleanup(c->io.easy);
 	}
 	curl_slist_free_all(c->heads);
 	fd_close(&c->stream);
@@ -251,14 +157,15 @@ static void explain(const struct http_call *c, CURLcode code, struct err *e)
 	}
 }
 
-static void end_call(struct http_call *c, CURLcode code)
+static void end_call(struct curlio_call *io, CURLcode code)
 {
+	struct http_call *c = io->arg;
 	struct http_spec s = c->spec;
 	struct err e = ERR_INIT;
 	struct buf body = c->body;
 	long status = 0;
 
-	(void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+	(void)curl_easy_getinfo(c->io.easy, CURLINFO_RESPONSE_CODE, &status);
 	if (code != CURLE_OK) {
 		status = 0;
 		explain(c, code, &e);
@@ -269,28 +176,9 @@ static void end_call(struct http_call *c, CURLcode code)
 	buf_done(&body);
 }
 
-/* Every call that libcurl has finished with. done() may start and cancel calls, so the list is
- * asked again each time. */
-static void finish(struct http *h)
-{
-	CURLMsg *m;
-	int left;
-
-	while ((m = curl_multi_info_read(h->multi, &left))) {
-		struct http_call *c = NULL;
-		CURLcode code = m->data.result;
-
-		if (m->msg != CURLMSG_DONE)
-			continue;
-		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&c);
-		if (c)
-			end_call(c, code);
-	}
-}
-
 static bool set_body(struct http_call *c)
 {
-	CURL *easy = c->easy;
+	CURL *easy = c->io.easy;
 
 	if (!c->spec.body && !c->spec.read)
 		return true;
@@ -312,7 +200,7 @@ static bool set_body(struct http_call *c)
 
 static bool set_options(struct http_call *c)
 {
-	CURL *easy = c->easy;
+	CURL *easy = c->io.easy;
 	AUTO_BUF url;
 
 	buf_init(&url, 4096);
@@ -334,8 +222,7 @@ static bool set_options(struct http_call *c)
 	       curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, prereq_cb) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_PREREQDATA, c) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, write_cb) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_WRITEDATA, c) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PRIVATE, c) == CURLE_OK;
+	       curl_easy_setopt(easy, CURLOPT_WRITEDATA, c) == CURLE_OK;
 }
 
 int http_start(struct http *h, const struct http_spec *s, struct http_call **ret, struct err *e)
@@ -350,8 +237,10 @@ int http_start(struct http *h, const struct http_spec *s, struct http_call **ret
 	buf_init(&c->body, HTTP_REPLY_MAX);
 	c->next = h->calls;
 	h->calls = c;
-	c->easy = curl_easy_init();
-	if (!c->easy || !set_options(c) || curl_multi_add_handle(h->multi, c->easy) != CURLM_OK) {
+	c->io.easy = curl_easy_init();
+	c->io.done = end_call;
+	c->io.arg = c;
+	if (!c->io.easy || !set_options(c) || curlio_add(h->io, &c->io) < 0) {
 		call_free(c);
 		return err_set(e, ERR_INTERNAL, ENOMEM, "asking the agent");
 	}
@@ -367,35 +256,22 @@ void http_cancel(struct http_call *c)
 
 void http_resume(struct http_call *c)
 {
-	(void)curl_easy_pause(c->easy, CURLPAUSE_CONT);
+	(void)curl_easy_pause(c->io.easy, CURLPAUSE_CONT);
 	/* What was held back has been delivered by now; the socket is asked again by the next
 	 * action. */
-	loop_arm(c->http->loop, &c->http->timer, 0);
+	curlio_kick(c->http->io);
 }
 
 int http_open(struct loop *l, http_connect_fn *fn, void *arg, struct http **ret, struct err *e)
 {
 	struct http *h = calloc(1, sizeof(*h));
 
-	if (!h || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+	if (!h || curlio_open(l, &h->io) < 0) {
 		free(h);
 		return err_set(e, ERR_INTERNAL, ENOMEM, "starting the HTTP client");
 	}
-	h->loop = l;
 	h->connect = fn;
 	h->connect_arg = arg;
-	h->timer = (struct loop_timer)LOOP_TIMER_INIT;
-	h->timer.fn = on_timer;
-	h->timer.arg = h;
-	h->multi = curl_multi_init();
-	if (!h->multi ||
-	    curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, socket_cb) != CURLM_OK ||
-	    curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) != CURLM_OK ||
-	    curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, timer_cb) != CURLM_OK ||
-	    curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h) != CURLM_OK) {
-		http_free(h);
-		return err_set(e, ERR_INTERNAL, ENOMEM, "starting the HTTP client");
-	}
 	*ret = h;
 	return 0;
 }
@@ -408,8 +284,6 @@ void http_free(struct http *h)
 		next = c->next;
 		call_free(c);
 	}
-	if (h->multi)
-		(void)curl_multi_cleanup(h->multi);
-	loop_disarm(&h->timer);
+	curlio_free(h->io);
 	free(h);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: host/backend.c host/agent/?*.c */
+/* LINK: host/backend.c host/agent/?*.c host/net/?*.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

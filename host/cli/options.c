@@ -236,4 +236,11 @@ const struct opt_spec cli_opts[OPT_COUNT] = {
 			       .def = "0",
 			       .max = WEEK_S,
 			       .help = "give up with status 124 after SECONDS; 0 is never" },
+	[OPT_NEW_FILE] = { .name = "file",
+			   .short_name = 'f',
+			   .type = TYPE_FILE,
+			   .arg = "FILE",
+			   .def = "sandbox.yaml",
+			   .help = "the file to write" },
+	[OPT_OVERWRITE] = { .name = "force", .help = "replace a file that is there" },
 };

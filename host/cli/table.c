@@ -263,6 +263,16 @@ const struct command cli_commands[] = {
 		  "A running one is ended first. Its disk is deleted. A name whose machine is gone already "
 		  "is forgotten. All names are tried even when one fails.",
 	  .examples = EXAMPLES("asb rm app", "asb rm $(asb ls -q)") },
+	{ .name = "infra init",
+	  .args = takes_no_args,
+	  .opts = takes_infra_init_opts,
+	  .run = cmd_infra_init,
+	  .failure = 1,
+	  .summary = "write a sandbox.yaml with comments, to begin with",
+	  .about =
+		  "The file says what AWS is to have for running sandboxes there: an image, two roles, a "
+		  "bucket, and a network connector if one is wanted. It has every key with its default.",
+	  .examples = EXAMPLES("asb infra init", "asb infra init -f stacks/eu.yaml") },
 	{ .name = "doctor",
 	  .args = takes_no_args,
 	  .opts = takes_plain_opts,

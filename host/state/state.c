@@ -2,36 +2,22 @@
 #include "host/state/state.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "host/state/file.h"
 #include "lib/fd.h"
 #include "lib/jsn.h"
-#include "lib/loop.h"
-#include "lib/pretty.h"
 #include "lib/str.h"
 
 /*
  * The file is small and shared with the Python project, so each change reads it whole, edits the
  * tree, and puts a new file in its place. What the tree holds beyond the five keys is carried along
  * untouched: other keys at the top, other keys of a record.
- *
- * Readers take no lock: the rename is atomic. Writers hold flock(2) on ".lock" beside the file, not
- * on the file itself, because the rename would leave the next writer with a lock on a file that is
- * no longer there. The lock dies with its process. A writer that cannot have it within LOCK_WAIT_NS
- * says so rather than wait for ever.
  */
-
-#define STATE_FILE_MAX (16U << 20)
-#define LOCK_WAIT_NS   (10LL * 1000000000)
-#define LOCK_STEP_NS   (10L * 1000000)
 
 static const char *const record_keys[] = { "name", "microvm_id", "endpoint", "image_arn",
 					   "region" };
@@ -46,51 +32,25 @@ void state_record_done(struct state_record *r)
 	*r = (struct state_record){ NULL, NULL, NULL, NULL, NULL };
 }
 
-/* The file's path into OUT. */
-static int state_path(char out[static PATH_MAX], struct err *e)
-{
-	const char *file = getenv("AGENT_SANDBOX_STATE"), *home;
-	int r;
+static int check_tree(const cJSON *tree, const char *path, struct err *e);
 
-	if (file && *file) {
-		r = str_format(out, PATH_MAX, "%s", file);
-	} else {
-		home = getenv("HOME");
-		if (!home || home[0] != '/')
-			return err_set(e, ERR_INVALID, EINVAL,
-				       "cannot tell where the state is kept: HOME is %s",
-				       home ? "not an absolute path" : "not set");
-		r = str_format(out, PATH_MAX, "%s/.agent_sandbox/state.json", home);
-	}
-	return r < 0 ? err_set(e, ERR_INVALID, ENAMETOOLONG, "the path of the state file") : 0;
-}
+static const struct state_file file = { .variable = "AGENT_SANDBOX_STATE",
+					.name = "state.json",
+					.lock = ".lock",
+					.what = "state file",
+					.check = check_tree };
 
 int state_dir(const char **ret, struct err *e)
 {
 	static char dir[PATH_MAX];
-	char *slash;
-	int r = state_path(dir, e);
+	int r = state_file_dir(&file, dir, e);
 
-	if (r < 0)
-		return r;
-	slash = strrchr(dir, '/');
-	if (!slash)
-		(void)snprintf(dir, sizeof(dir), ".");
-	else
-		slash[slash == dir ? 1 : 0] = '\0';
-	r = fd_mkdirs(dir, 0700);
-	if (r < 0)
-		return err_set(e, ERR_IO, -r, "cannot make the folder %s", dir);
-	*ret = dir;
-	return 0;
+	if (r == 0)
+		*ret = dir;
+	return r;
 }
 
 /* --- reading --- */
-
-static int bad_file(struct err *e, const char *path, const char *what)
-{
-	return err_set(e, ERR_INVALID, 0, "the state file %s is damaged: %s", path, what);
-}
 
 static bool is_text_or_null(const cJSON *o, const char *key)
 {
@@ -104,46 +64,20 @@ static int check_tree(const cJSON *tree, const char *path, struct err *e)
 	const cJSON *all = cJSON_GetObjectItemCaseSensitive(tree, "sandboxes"), *r;
 
 	if (!cJSON_IsObject(tree))
-		return bad_file(e, path, "it is not a JSON object");
+		return state_file_bad(&file, path, "it is not a JSON object", e);
 	if (all && !cJSON_IsObject(all))
-		return bad_file(e, path, "\"sandboxes\" is not an object");
+		return state_file_bad(&file, path, "\"sandboxes\" is not an object", e);
 	cJSON_ArrayForEach(r, all)
 	{
 		const cJSON *id = cJSON_GetObjectItemCaseSensitive(r, "microvm_id");
 
 		if (!cJSON_IsObject(r) || !cJSON_IsString(id))
-			return bad_file(e, path, "a record has no \"microvm_id\"");
+			return state_file_bad(&file, path, "a record has no \"microvm_id\"", e);
 		for (size_t i = 0; i < ARRAY_LEN(record_keys); i++)
 			if (!is_text_or_null(r, record_keys[i]))
-				return bad_file(e, path, "a record's value is not a string");
+				return state_file_bad(&file, path,
+						      "a record's value is not a string", e);
 	}
-	return 0;
-}
-
-/* The tree of PATH, {} when there is no file. The caller frees *RET. */
-static int load(const char *path, cJSON **ret, struct err *e)
-{
-	AUTO_BUF b;
-	AUTO_JSN *tree = NULL;
-	struct err why = ERR_INIT;
-	int r;
-
-	buf_init(&b, STATE_FILE_MAX);
-	r = fd_read_file(AT_FDCWD, path, &b);
-	if (r == -ENOENT || r == -ENOTDIR) {
-		*ret = cJSON_CreateObject();
-		return *ret ? 0 : err_set(e, ERR_INTERNAL, ENOMEM, "reading %s", path);
-	}
-	if (r < 0)
-		return err_set(e, ERR_IO, -r, "cannot read the state file %s", path);
-	tree = jsn_parse(b.p ? b.p : "", b.len, &why);
-	if (!tree)
-		return bad_file(e, path, why.msg);
-	r = check_tree(tree, path, e);
-	if (r < 0)
-		return r;
-	*ret = tree;
-	tree = NULL;
 	return 0;
 }
 
@@ -177,10 +111,10 @@ int state_get(const char *name, struct state_record *ret, struct err *e)
 	char path[PATH_MAX];
 	AUTO_JSN *tree = NULL;
 	const cJSON *o;
-	int r = state_path(path, e);
+	int r = state_file_path(&file, path, e);
 
 	if (r == 0)
-		r = load(path, &tree, e);
+		r = state_file_load(&file, &tree, e);
 	if (r < 0)
 		return r;
 	o = cJSON_GetObjectItemCaseSensitive(tree, "sandboxes");
@@ -202,10 +136,10 @@ int state_each(int (*fn)(void *arg, const struct state_record *r), void *arg, st
 	char path[PATH_MAX];
 	AUTO_JSN *tree = NULL;
 	const cJSON *o;
-	int r = state_path(path, e);
+	int r = state_file_path(&file, path, e);
 
 	if (r == 0)
-		r = load(path, &tree, e);
+		r = state_file_load(&file, &tree, e);
 	if (r < 0)
 		return r;
 	cJSON_ArrayForEach(o, cJSON_GetObjectItemCaseSensitive(tree, "sandboxes"))
@@ -224,47 +158,6 @@ int state_each(int (*fn)(void *arg, const struct state_record *r), void *arg, st
 }
 
 /* --- writing --- */
-
-static int take_lock(int *ret_fd, struct err *e)
-{
-	const char *dir;
-	char path[PATH_MAX];
-	AUTO_FD fd = -1;
-	int64_t until = loop_now() + LOCK_WAIT_NS;
-	int r = state_dir(&dir, e);
-
-	if (r < 0)
-		return r;
-	if (str_format(path, sizeof(path), "%s/.lock", dir) < 0)
-		return err_set(e, ERR_INVALID, ENAMETOOLONG, "the path of the state's lock");
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return err_set(e, ERR_IO, errno, "cannot open %s", path);
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		const struct timespec step = { 0, LOCK_STEP_NS };
-
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return err_set(e, ERR_IO, errno, "cannot lock %s", path);
-		if (loop_now() > until)
-			return err_set(e, ERR_TIMEOUT, 0,
-				       "another process has held the lock %s for 10 seconds", path);
-		(void)nanosleep(&step, NULL);
-	}
-	*ret_fd = fd_take(&fd);
-	return 0;
-}
-
-static int save(const char *path, const cJSON *tree, struct err *e)
-{
-	AUTO_BUF b;
-	int r;
-
-	buf_init(&b, STATE_FILE_MAX);
-	r = pretty_json(tree, &b);
-	if (r == 0)
-		r = fd_replace_file(path, b.p, b.len, 0600);
-	return r < 0 ? err_set(e, ERR_IO, -r, "cannot write the state file %s", path) : 0;
-}
 
 static bool add_text(cJSON *o, const char *key, const char *s)
 {
@@ -297,11 +190,11 @@ int state_add(const struct state_record *r, struct err *e)
 	int rc = state_check_name(r->name, e);
 
 	if (rc == 0)
-		rc = state_path(path, e);
+		rc = state_file_path(&file, path, e);
 	if (rc == 0)
-		rc = take_lock(&lock, e);
+		rc = state_file_lock(&file, &lock, e);
 	if (rc == 0)
-		rc = load(path, &tree, e);
+		rc = state_file_load(&file, &tree, e);
 	if (rc < 0)
 		return rc;
 	all = cJSON_GetObjectItemCaseSensitive(tree, "sandboxes");
@@ -310,7 +203,8 @@ int state_add(const struct state_record *r, struct err *e)
 		return -EEXIST;
 	}
 	rc = insert(tree, r);
-	return rc < 0 ? err_set(e, ERR_INTERNAL, -rc, "adding '%s'", r->name) : save(path, tree, e);
+	return rc < 0 ? err_set(e, ERR_INTERNAL, -rc, "adding '%s'", r->name)
+		      : state_file_save(&file, tree, e);
 }
 
 int state_remove(const char *name, const char *microvm_id, struct err *e)
@@ -320,14 +214,14 @@ int state_remove(const char *name, const char *microvm_id, struct err *e)
 	AUTO_FD lock = -1;
 	const char *has;
 	cJSON *all, *o;
-	int r = state_path(path, e);
+	int r = state_file_path(&file, path, e);
 
 	if (r == 0 && access(path, F_OK) < 0 && errno == ENOENT)
 		return 0;
 	if (r == 0)
-		r = take_lock(&lock, e);
+		r = state_file_lock(&file, &lock, e);
 	if (r == 0)
-		r = load(path, &tree, e);
+		r = state_file_load(&file, &tree, e);
 	if (r < 0)
 		return r;
 	all = cJSON_GetObjectItemCaseSensitive(tree, "sandboxes");
@@ -336,7 +230,7 @@ int state_remove(const char *name, const char *microvm_id, struct err *e)
 	if (!o || (microvm_id && (!has || strcmp(has, microvm_id) != 0)))
 		return 0;
 	cJSON_Delete(cJSON_DetachItemViaPointer(all, o));
-	return save(path, tree, e);
+	return state_file_save(&file, tree, e);
 }
 
 /* --- names --- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: host/state/state.c */
+/* LINK: host/state/?*.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -304,32 +304,38 @@ bool httpd_target_match(struct httpd_target *t, const char *pattern)
 	return true;
 }
 
+/* 405 where other methods have a route, else 404. */
+static void refuse_target(struct httpd_req *r)
+{
+	AUTO_BUF allow = { .cap = 256 };
+
+	for (const struct httpd_route *rt = r->h->c.routes; rt->pattern; rt++)
+		if (path_fits(r->x.target.raw, rt->pattern))
+			ignore_result(buf_addf(&allow, "%s%s%s", allow.len ? ", " : "", rt->method,
+					       rt->flags & HTTPD_HEAD
+						       ? ", HEAD"
+						       : "")); /* a header for the curious */
+	if (allow.len) {
+		ignore_result(httpd_add_header(r, "Allow", allow.p));
+		httpd_reply_error(r, 405, "Method Not Allowed");
+	} else {
+		httpd_reply_error(r, 404, "Not Found");
+	}
+}
+
 const struct httpd_route *httpd_find_route(struct httpd_req *r)
 {
-	const struct httpd_route *rt, *found = NULL;
-	struct buf allow;
-
-	buf_init(&allow, 256);
-	for (rt = r->h->c.routes; rt->pattern; rt++) {
+	for (const struct httpd_route *rt = r->h->c.routes; rt->pattern; rt++) {
 		bool head = !strcmp(r->x.method, "HEAD") && !strcmp(rt->method, "GET") &&
 			    (rt->flags & HTTPD_HEAD);
 
-		if (!path_fits(r->x.target.raw, rt->pattern))
-			continue;
-		if (!found && (head || !strcmp(rt->method, r->x.method)))
-			found = rt;
-		ignore_result(buf_addf(&allow, "%s%s%s", allow.len ? ", " : "", rt->method,
-				       rt->flags & HTTPD_HEAD ? ", HEAD"
-							      : "")); /* a header for the curious */
+		if ((head || !strcmp(rt->method, r->x.method)) &&
+		    path_fits(r->x.target.raw, rt->pattern)) {
+			if (httpd_target_match(&r->x.target, rt->pattern))
+				return rt;
+			break; /* the raw path is in pieces now */
+		}
 	}
-	if (found && !httpd_target_match(&r->x.target, found->pattern))
-		found = NULL;
-	if (!found && allow.len) {
-		ignore_result(httpd_add_header(r, "Allow", allow.p));
-		httpd_reply_error(r, 405, "Method Not Allowed");
-	} else if (!found) {
-		httpd_reply_error(r, 404, "Not Found");
-	}
-	buf_done(&allow);
-	return found;
+	refuse_target(r);
+	return NULL;
 }

@@ -22,8 +22,8 @@
  * else.
  *
  * Rest. A command that writes small pieces in a row would wake agentd, its client, and in a VM the channel and the
- * host for each of them. So after a small read that follows another one closely, the pipe is left to fill for a
- * moment. The first bytes after a silence go on at once, and so do large reads.
+ * host for each of them. So after a small read that follows another one closely, the pipe is left to fill: for as long as that
+ * takes at the pace of that read, a ms at most. The first bytes after a silence go on at once, and so do large reads.
  *
  * Linger. After the leader's end: each pipe is read until it has been found empty once (or as much
  * as it can hold has been read), which is all that the leader itself wrote; then until both have
@@ -223,7 +223,8 @@ void exec_fetched(struct exec_follower *f, size_t n)
 
 	f->offset += n;
 	e->pace_until = loop_now() + LIMIT_STALL_NS;
-	if (e->paused)
+	/* To go on for every few bytes of room would cost two changes of the running process each time. */
+	if (e->paused && outlog_room(&e->log, anchor(e)) >= outlog_room(&e->log, e->log.end) / 4)
 		read_again(e);
 }
 
@@ -313,16 +314,26 @@ void exec_capture_done(struct buf *b)
 	buf_done(b);
 }
 
+/* GOT bytes came since the turn before: at that pace, how long until there is enough for a large read? */
+static int64_t time_to_fill(int64_t since, uint64_t got)
+{
+	int64_t want = LIMIT_REST_FILL - (int64_t)got;
+
+	if (got == 0 || want > LIMIT_REST_NS / since * (int64_t)got)
+		return LIMIT_REST_NS;
+	return since * want / (int64_t)got;
+}
+
 static void rest(struct exec_pipe *p, uint64_t got)
 {
-	int64_t now = loop_now();
-	bool burst = now - p->last_turn < LIMIT_BURST_NS;
+	int64_t now = loop_now(), since = now - p->last_turn;
 
 	p->last_turn = now;
-	if (!burst || got >= LIMIT_REST_BELOW || p->e->state != EXEC_RUNNING || !p->watch.loop)
+	if (since <= 0 || since >= LIMIT_BURST_NS || got >= LIMIT_REST_BELOW ||
+	    p->e->state != EXEC_RUNNING || !p->watch.loop)
 		return;
 	loop_del(&p->watch);
-	loop_arm(p->e->loop, &p->spill, LIMIT_REST_NS);
+	loop_arm(p->e->loop, &p->spill, time_to_fill(since, got));
 }
 
 static void on_readable(struct loop_watch *w, uint32_t events)

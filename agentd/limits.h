@@ -47,9 +47,10 @@
 #define LIMIT_READ	  (64UL << 10)
 #define LIMIT_READ_ROUNDS 4
 /* Size of a child's pipe that has been full, and when one is left to fill: after reads of less than that which follow another within
- * the burst time. */
+ * the burst time, until there is so much, or for the rest at most. */
 #define LIMIT_PIPE	  (256 << 10)
-#define LIMIT_REST_BELOW  (32UL << 10)
+#define LIMIT_REST_BELOW  (64UL << 10)
+#define LIMIT_REST_FILL	  (96L << 10)
 #define LIMIT_REST_NS	  LIMIT_MS_NS
 #define LIMIT_BURST_NS	  (5 * LIMIT_MS_NS)
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,10 @@
  * all are armed at the far end, where insertion from the back would be O(1); insertion walks from the front
  * because the short ones (kill grace, linger) are the ones that are re-armed often.
  */
+
+#define NS_PER_MS 1000000LL
+#define NS_PER_S  1000000000LL
+#define FINE_NS	  NS_PER_S /* longer waits are not that exact */
 
 int64_t loop_now(void)
 {
@@ -167,27 +172,44 @@ int loop_signals(struct loop *l, const sigset_t *set, void (*fn)(void *arg, cons
 	return r;
 }
 
-/* Longest wait that timers, preparers and the caller allow, in ms, rounded up; -1 for ever. */
-static int wait_ms(struct loop *l, int max_ms)
+/* Longest wait that timers, preparers and the caller allow, in ns; -1 for ever. */
+static int64_t wait_ns(struct loop *l, int max_ms)
 {
-	int ms = max_ms;
+	int64_t ns = max_ms < 0 ? -1 : max_ms * NS_PER_MS;
 
 	for (struct loop_prepare *p = l->prepares; p; p = p->next) {
 		int want = p->fn(p->arg);
 
-		if (want >= 0 && (ms < 0 || want < ms))
-			ms = want;
+		if (want >= 0 && (ns < 0 || want * NS_PER_MS < ns))
+			ns = want * NS_PER_MS;
 	}
 	if (l->timers) {
 		int64_t left = l->timers->at_ns - loop_now();
-		int64_t want = left <= 0 ? 0 : (left + 999999) / 1000000;
 
-		if (want > INT_MAX)
-			want = INT_MAX;
-		if (ms < 0 || want < ms)
-			ms = (int)want;
+		if (left < 0)
+			left = 0;
+		if (ns < 0 || left < ns)
+			ns = left;
 	}
-	return ms;
+	return ns;
+}
+
+/* Waits are short of a ms where a pipe is left to fill. Older kernels than 5.11 and emulators of user space only know whole ones,
+ * which are then rounded up. */
+static int wait_events(int epfd, struct epoll_event *ev, int64_t ns)
+{
+	struct {
+		int64_t s, ns;
+	} t = { ns / NS_PER_S, ns % NS_PER_S }; /* struct __kernel_timespec */
+	int64_t ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
+	int n;
+
+	if (ns > 0 && ns < FINE_NS) {
+		n = (int)syscall(SYS_epoll_pwait2, epfd, ev, LOOP_BATCH, &t, NULL, 0);
+		if (n >= 0 || errno == EINTR)
+			return n;
+	}
+	return epoll_wait(epfd, ev, LOOP_BATCH, ns < 0 ? -1 : ms > INT_MAX ? INT_MAX : (int)ms);
 }
 
 static void fire_timers(struct loop *l)
@@ -205,7 +227,7 @@ static void fire_timers(struct loop *l)
 int loop_once(struct loop *l, int max_ms)
 {
 	struct epoll_event ev[LOOP_BATCH];
-	int n = epoll_wait(l->epfd, ev, LOOP_BATCH, wait_ms(l, max_ms));
+	int n = wait_events(l->epfd, ev, wait_ns(l, max_ms));
 
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../../lib/loop.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../../lib/fd.h"
@@ -54,6 +57,29 @@ static void test_timers(void)
 	loop_disarm(&never);
 	loop_disarm(&never);
 	ok(!l.timers, "disarming twice is fine, and none is left");
+}
+
+/* Waits are not rounded up to a ms: the shortest of many is shorter. */
+static void test_short_timer(void)
+{
+	int64_t shortest = INT64_MAX;
+
+	for (int i = 0; i < 200; i++) {
+		struct loop_timer t = { .fn = on_timer, .arg = (char[]){ 't' } };
+		int64_t start = loop_now(), took;
+
+		loop_arm(&l, &t, 100000);
+		while (t.loop)
+			if (loop_once(&l, -1) < 0)
+				abort();
+		took = loop_now() - start;
+		shortest = took < shortest ? took : shortest;
+	}
+	ok(shortest >= 100000, "a timer of 0.1 ms is never early");
+	if (syscall(SYS_epoll_pwait2, -1, NULL, 0, NULL, NULL, 0) < 0 && errno == ENOSYS)
+		skip("the kernel cannot wait for less than a ms");
+	else
+		ok(shortest < 1000000, "nor always a ms late");
 }
 
 struct pair {
@@ -115,6 +141,7 @@ int main(void)
 
 	ok_int(loop_init(&l), 0, "a loop");
 	test_timers();
+	test_short_timer();
 	test_stale();
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGUSR1);

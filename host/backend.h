@@ -43,9 +43,11 @@ struct sandbox_spec { /* what create and run ask for; all strings borrowed */
 	uint32_t cpus;
 	uint64_t memory_mib;
 	enum net_mode net;
-	char *const *env; /* "K=V", NULL-terminated, for every command in it; NULL = none */
-	bool ephemeral;	  /* ends with its owner: `asb run` */
-	bool cold;	  /* boots, and neither uses nor leaves a template */
+	char *const *env;	 /* "K=V", NULL-terminated, for every command in it; NULL = none */
+	bool ephemeral;		 /* ends with its owner: `asb run` */
+	bool cold;		 /* boots, and neither uses nor leaves a template */
+	int64_t idle_timeout_ns; /* suspended after so long without traffic and commands; 0 = never */
+	int64_t max_duration_ns; /* ended after so long, suspended time included; 0 = never */
 };
 
 struct sandbox_info { /* what a backend says of one sandbox; no pointers */
@@ -57,9 +59,11 @@ struct sandbox_info { /* what a backend says of one sandbox; no pointers */
 	uint64_t memory_mib;
 	enum net_mode net;
 	bool ephemeral;
-	int64_t created_s; /* Unix time; 0 = unknown */
-	char accel[8];	   /* "kvm", "tcg"; "" where it does not apply */
-	char reason[256];  /* why it ended, in the platform's words; "" = nothing to tell */
+	int64_t created_s;			  /* Unix time; 0 = unknown */
+	int64_t idle_timeout_ms, max_duration_ms; /* 0 = none */
+	int64_t ends_ms;  /* Unix time at which max_duration ends it; 0 = never, or not known */
+	char accel[8];	  /* "kvm", "tcg"; "" where it does not apply */
+	char reason[256]; /* why it ended, in the platform's words; "" = nothing to tell */
 };
 
 /* Told while something slow goes on: STAGE is a short fixed word ("qemu", "kernel", "init",
@@ -107,6 +111,13 @@ struct backend {
 	int (*suspend)(const char *id, struct err *e);
 	int (*resume)(const char *id, const struct progress *p, int64_t deadline_ns,
 		      struct err *e); /* also from TERMINATED */
+	/*
+	 * For a client that is about to connect: resumes ID when it is suspended, and waits for a start or a
+	 * suspension that is under way. Until *RET_HOLD (owned; -1: not needed) is closed it is not suspended for
+	 * being idle. One that has ended is left alone (0), connect() tells. NULL: the platform does that by itself.
+	 */
+	int (*wake)(const char *id, const struct progress *p, int64_t deadline_ns, int *ret_hold,
+		    struct err *e);
 	int (*power_off)(const char *id, int64_t grace_ns,
 			 struct err *e); /* orderly; the disk stays */
 	int (*remove)(const char *id,

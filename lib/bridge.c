@@ -85,6 +85,7 @@ static void pump_in(struct bridge *b)
 			return;
 		k = recv(b->fd, p, room < sizeof(p) ? room : sizeof(p), MSG_DONTWAIT);
 		if (k > 0) {
+			b->read_at = loop_now();
 			if (chan_write(b->stream, p, (size_t)k) < (size_t)k) {
 				b->read_end = true; /* no memory: the stream is being cut */
 				return;

@@ -22,6 +22,7 @@ struct bridge {
 	bool write_end;		    /* it takes nothing more */
 	bool blocked;		    /* it is full */
 	bool end_given;		    /* it was told that the stream sends nothing more */
+	int64_t read_at; /* loop_now() of the last bytes that the socket gave; 0 = none */
 	void (*ended)(struct bridge *b,
 		      int error); /* last callback; B is closed already and may be freed */
 };

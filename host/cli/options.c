@@ -11,6 +11,7 @@ static const char *const to_names[] = { "tree", "group", "leader", NULL };
 static const char *const net_names[] = { "none", "user", NULL };
 
 #define WEEK_S (7 * 86400)
+#define YEAR_S (366 * 86400)
 
 const struct opt_spec cli_opts[OPT_COUNT] = {
 	[OPT_HELP] = { .name = "help", .short_name = 'h', .help = "show this help" },
@@ -87,6 +88,16 @@ const struct opt_spec cli_opts[OPT_COUNT] = {
 				.min = 1,
 				.max = 86400,
 				.help = "give up when the sandbox is not up after SECONDS" },
+	[OPT_IDLE_TIMEOUT] = { .name = "idle-timeout",
+			       .type = TYPE_SECONDS,
+			       .arg = "SECONDS",
+			       .max = YEAR_S,
+			       .help = "suspend it after SECONDS without traffic and commands; 0 is never" },
+	[OPT_MAX_DURATION] = { .name = "max-duration",
+			       .type = TYPE_SECONDS,
+			       .arg = "SECONDS",
+			       .max = YEAR_S,
+			       .help = "end it after SECONDS, suspended or not; 0 is never" },
 	[OPT_NEW_NAME] = { .name = "name",
 			   .type = TYPE_NAME,
 			   .many = true,

@@ -44,7 +44,12 @@ const struct command cli_commands[] = {
 	  .summary = "create a named sandbox and leave it running",
 	  .about =
 		  "Returns when commands can run in it. It lives until asb rm removes it. A name that is "
-		  "taken is refused. Variables of --env are set for every command that runs in it.",
+		  "taken is refused. Variables of --env are set for every command that runs in it.\n\n"
+		  "With --idle-timeout it is suspended, as by asb stop, when no byte has passed between a client and "
+		  "it and no command has run in it for so long. The next command that wants something of it (exec, "
+		  "shell, cp, forward, ...) resumes it.\n\n"
+		  "With --max-duration it is powered off that long after it was made, however much of the time it was "
+		  "suspended. Its disk stays, and asb start boots it again, for as long once more.",
 	  .examples = EXAMPLES("asb create app", "asb create build -c 4 -m 4g --net user") },
 	{ .name = "exec",
 	  .args = takes_exec_args,
@@ -218,6 +223,9 @@ const struct command cli_commands[] = {
 		  "until asb start lets them go on where they were. Commands that run in them go on then, their "
 		  "output at the same byte; their timeouts count running time only. When it cannot be written "
 		  "down, the sandbox runs on. One that is stopped already is fine.\n\n"
+		  "Any command that wants something of the guest (exec, shell, cp, forward, execs, kill, metrics, logs and "
+		  "wait with an ID) resumes it, too; ls, inspect, logs, rm and branch do not. An asb exec that was "
+		  "connected waits for that, and goes on.\n\n"
 		  "The sandbox of an asb run only stands still, and keeps its memory.",
 	  .examples = EXAMPLES("asb stop app") },
 	{ .name = "start",

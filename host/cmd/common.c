@@ -129,7 +129,7 @@ const char *cmd_state(const struct state_record *r, const struct sandbox_info *i
 	return backend_of_id(r->microvm_id) ? "MISSING" : sandbox_state_name(SANDBOX_UNKNOWN);
 }
 
-static bool add_time(cJSON *o, int64_t s)
+static bool add_time(cJSON *o, const char *name, int64_t s)
 {
 	char text[32];
 	time_t t = (time_t)s;
@@ -137,8 +137,14 @@ static bool add_time(cJSON *o, int64_t s)
 
 	if (s <= 0 || !gmtime_r(&t, &tm) ||
 	    !strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
-		return jsn_add_str(o, "created_at", NULL);
-	return jsn_add_str(o, "created_at", text);
+		return jsn_add_str(o, name, NULL);
+	return jsn_add_str(o, name, text);
+}
+
+/* 0: there is none */
+static bool add_ms(cJSON *o, const char *name, int64_t ms)
+{
+	return ms ? jsn_add_i64(o, name, ms) : jsn_add_str(o, name, NULL);
 }
 
 cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info *i)
@@ -148,13 +154,17 @@ cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info 
 
 	if (!j || !jsn_add_str(j, "name", r->name) || !jsn_add_str(j, "id", r->microvm_id) ||
 	    !jsn_add_str(j, "state", cmd_state(r, i)) || !jsn_add_str(j, "image", r->image_arn) ||
-	    !jsn_add_str(j, "backend", backend_name(r)) || !add_time(j, i ? i->created_s : 0))
+	    !jsn_add_str(j, "backend", backend_name(r)) ||
+	    !add_time(j, "created_at", i ? i->created_s : 0))
 		return NULL;
 	if (i &&
 	    (!jsn_add_u64(j, "cpus", i->cpus) || !jsn_add_u64(j, "memory_mib", i->memory_mib) ||
 	     !jsn_add_str(j, "net", i->net == NET_USER ? "user" : "none") ||
 	     !jsn_add_str(j, "accel", i->accel[0] ? i->accel : NULL) ||
 	     !jsn_add_bool(j, "ephemeral", i->ephemeral) ||
+	     !add_ms(j, "idle_timeout_ms", i->idle_timeout_ms) ||
+	     !add_ms(j, "max_duration_ms", i->max_duration_ms) ||
+	     !add_time(j, "ends_at", i->ends_ms / 1000) ||
 	     !jsn_add_text(j, "reason", i->reason, strlen(i->reason))))
 		return NULL;
 	if (!jsn_add_str(j, "endpoint", r->endpoint) || !jsn_add_str(j, "region", r->region))

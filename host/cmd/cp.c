@@ -186,7 +186,7 @@ int cmd_cp(const struct cli *c)
 				? "asb cp A:PATH - | asb cp - B:DIR; and a file here with a "
 				  "colon in its name is ./NAME"
 				: NULL);
-	r = core_find(*p.from.name ? p.from.name : p.to.name, &n, &e);
+	r = core_reach(*p.from.name ? p.from.name : p.to.name, &n, &e);
 	if (r < 0)
 		return cmd_fail(c, &e, cmd_hint(&e, NULL));
 	out_progress(&p.progress, "copying");

@@ -29,6 +29,8 @@ int cmd_create(const struct cli *c)
 				  .cpus = (uint32_t)c->val[OPT_CPUS].number,
 				  .memory_mib = c->val[OPT_MEMORY].number,
 				  .cold = c->val[OPT_NO_TEMPLATE].set,
+				  .idle_timeout_ns = c->val[OPT_IDLE_TIMEOUT].ns,
+				  .max_duration_ns = c->val[OPT_MAX_DURATION].ns,
 				  .net = c->val[OPT_NET].text[0] == 'u' ? NET_USER : NET_NONE };
 	const struct backend *b;
 	struct core_made m;

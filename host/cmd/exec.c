@@ -17,6 +17,8 @@ int cmd_exec(const struct cli *c)
 		return cmd_report(c, name, NULL, r, &res, &e);
 	r = core_env(c, &env, &e);
 	if (r == 0)
+		r = core_wake(&n, &e);
+	if (r == 0)
 		r = cmd_exec_in(c, &n, env, false, &res, &e);
 	core_env_free(&env);
 	status = cmd_report(c, name, n.record.microvm_id, r, &res, &e);

@@ -56,7 +56,7 @@ struct child {
 
 struct forward {
 	const struct cli *c;
-	const struct core_named *n;
+	struct core_named *n;
 	struct loop loop;
 	struct loop_timer poll;
 	int64_t poll_ns;
@@ -222,7 +222,7 @@ static void tell_refused(const struct port *p, const struct err *e)
 /* The child: from here on there is nothing but FD and one connection into the sandbox. */
 NORETURN static void serve(const struct port *p, int fd)
 {
-	const struct core_named *n = p->f->n;
+	struct core_named *n = p->f->n;
 	const struct linger reset = { .l_onoff = 1 };
 	struct err e = ERR_INIT;
 	sigset_t none;
@@ -233,13 +233,14 @@ NORETURN static void serve(const struct port *p, int fd)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() == 1 || dup2(fd, 3) < 0)
 		_exit(1);
 	fd_close_from(4);
-	if (n->backend->connect(n->record.microvm_id, p->spec.remote, loop_now() + CONNECT_NS,
-				&guest, &e) < 0) {
+	if (core_wake(n, &e) < 0 || n->backend->connect(n->record.microvm_id, p->spec.remote,
+							loop_now() + CONNECT_NS, &guest, &e) < 0) {
 		tell_refused(p, &e);
 		(void)setsockopt(3, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 		(void)close(3);
 		_exit(CHILD_REFUSED);
 	}
+	core_let_go(n); /* from here on only bytes keep it awake */
 	if (relay(3, guest) < 0)
 		(void)setsockopt(3, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	(void)close(3);
@@ -298,6 +299,15 @@ static void reap(struct forward *f)
 
 /* --- the sandbox --- */
 
+/* One that is suspended whenever it is idle goes on with the next connection. */
+static bool may_go_on(const struct sandbox_info *i)
+{
+	return i->state == SANDBOX_RUNNING || i->state == SANDBOX_PENDING ||
+	       i->state == SANDBOX_UNKNOWN ||
+	       (i->idle_timeout_ms > 0 &&
+		(i->state == SANDBOX_SUSPENDING || i->state == SANDBOX_SUSPENDED));
+}
+
 static void on_poll(struct loop_timer *t)
 {
 	struct forward *f = t->arg;
@@ -308,8 +318,7 @@ static void on_poll(struct loop_timer *t)
 	f->failures = r < 0 && r != -ENOENT ? f->failures + 1 : 0;
 	if (r == -ENOENT)
 		state = "MISSING";
-	else if (r == 0 && i.state != SANDBOX_UNKNOWN && i.state != SANDBOX_PENDING &&
-		 i.state != SANDBOX_RUNNING)
+	else if (r == 0 && !may_go_on(&i))
 		state = sandbox_state_name(i.state);
 	if (state)
 		out_note("%s is no longer running (%s); disconnecting", name, state);
@@ -337,8 +346,11 @@ static void on_signal(void *arg, const void *siginfo)
 static int check_running(const struct forward *f, struct err *e)
 {
 	struct sandbox_info i;
-	int r = f->n->backend->info(f->n->record.microvm_id, &i, e);
+	int r = core_wake(f->n, e);
 
+	core_let_go(f->n); /* each connection looks for itself */
+	if (r == 0)
+		r = f->n->backend->info(f->n->record.microvm_id, &i, e);
 	if (r < 0)
 		return r;
 	if (i.state == SANDBOX_RUNNING || i.state == SANDBOX_PENDING || i.state == SANDBOX_UNKNOWN)

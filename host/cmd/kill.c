@@ -49,7 +49,7 @@ int cmd_kill(const struct cli *c)
 	struct core_named n;
 	struct err e = ERR_INIT;
 	int sig = cli_signal(c->names_len > 2 ? c->names[2] : c->val[OPT_SIGNAL].text);
-	int r = core_find(c->names[0], &n, &e);
+	int r = core_reach(c->names[0], &n, &e);
 
 	if (r < 0)
 		return cmd_fail(c, &e, cmd_hint(&e, NULL));

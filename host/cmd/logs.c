@@ -272,8 +272,12 @@ int cmd_logs(const struct cli *c)
 	if (out_json_wanted() && c->val[OPT_FOLLOW].set) {
 		(void)err_set(&e, ERR_USAGE, 0, "--json and --follow: a document has an end");
 		r = -EINVAL;
+	} else if (c->names_len > 1) {
+		r = core_wake(&n, &e);
+		if (r == 0)
+			r = show_output(c, &n, &e);
 	} else {
-		r = c->names_len > 1 ? show_output(c, &n, &e) : show_console(c, &n, &e);
+		r = show_console(c, &n, &e);
 	}
 	core_named_done(&n);
 	if (r < 0 && !e.code)

@@ -307,7 +307,7 @@ int cmd_metrics(const struct cli *c)
 	struct core_named n;
 	struct err e = ERR_INIT;
 	int64_t interval = c->val[OPT_INTERVAL].ns;
-	int r = core_find(c->names[0], &n, &e);
+	int r = core_reach(c->names[0], &n, &e);
 
 	if (r < 0)
 		return cmd_fail(c, &e, cmd_hint(&e, NULL));

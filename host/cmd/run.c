@@ -11,16 +11,28 @@
  * is printed last (the document, an error) comes after it is gone.
  */
 
+/* Ended by --max-duration: its command ends of the power-off, and cannot say why. */
+static bool timed_out(const struct core_made *m, struct sandbox_info *i)
+{
+	return m->backend->info(m->id, i, NULL) == 0 && i->state >= SANDBOX_TERMINATING &&
+	       i->reason[0];
+}
+
 static int run_in(const struct cli *c, struct core_made *m, char *const *env)
 {
 	struct core_named n = { .record = { .name = m->name, .microvm_id = m->id },
-				.backend = m->backend };
+				.backend = m->backend,
+				.hold = -1 };
 	struct exec_result res = { .end = EXEC_ENDED };
 	struct err e = ERR_INIT, gone = ERR_INIT;
+	struct sandbox_info i;
 	int r = cmd_exec_in(c, &n, env, true, &res, &e), status;
+	bool late = c->val[OPT_MAX_DURATION].ns > 0 && timed_out(m, &i);
 
 	if (core_drop(m, &gone) < 0)
 		out_warn("%s", gone.msg);
+	if (late)
+		out_warn("the sandbox was ended: %s", i.reason);
 	status = cmd_report(c, m->name, m->id, r, &res, &e);
 	exec_result_done(&res);
 	return status;
@@ -53,6 +65,7 @@ int cmd_run(const struct cli *c)
 	struct sandbox_spec s = { .cpus = (uint32_t)c->val[OPT_CPUS].number,
 				  .memory_mib = c->val[OPT_MEMORY].number,
 				  .cold = c->val[OPT_NO_TEMPLATE].set,
+				  .max_duration_ns = c->val[OPT_MAX_DURATION].ns,
 				  .net = c->val[OPT_NET].text[0] == 'u' ? NET_USER : NET_NONE,
 				  .ephemeral = true };
 	char name[SANDBOX_NAME_MAX + 1];

@@ -161,8 +161,11 @@ int cmd_wait(const struct cli *c)
 
 	if (r < 0)
 		return cmd_fail(c, &e, cmd_hint(&e, NULL));
+	if (c->names_len > 1)
+		r = core_wake(&w.n, &e);
 	core_cancel_begin(&p);
-	r = find(&w, &e);
+	if (r == 0)
+		r = find(&w, &e);
 	if (r == 0)
 		r = wait_for(&w, &doc, &word, &e);
 	core_cancel_end();

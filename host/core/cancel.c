@@ -7,6 +7,8 @@
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 static volatile sig_atomic_t came;
+static struct sigaction before[ARRAY_LEN(signals)];
+static sigset_t mask_before;
 
 static void on_signal(int sig)
 {
@@ -25,11 +27,12 @@ static void mask(int how)
 
 void core_cancel_begin(struct progress *p)
 {
+	(void)sigprocmask(SIG_BLOCK, NULL, &mask_before);
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
-		struct sigaction old, sa = { .sa_flags = (int)SA_RESETHAND };
+		struct sigaction sa = { .sa_flags = (int)SA_RESETHAND };
 
 		sa.sa_handler = on_signal;
-		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+		if (sigaction(signals[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
 			(void)sigaction(signals[i], &sa, NULL);
 	}
 	mask(SIG_UNBLOCK);
@@ -39,6 +42,13 @@ void core_cancel_begin(struct progress *p)
 void core_cancel_end(void)
 {
 	mask(SIG_BLOCK);
+}
+
+void core_cancel_undo(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		(void)sigaction(signals[i], &before[i], NULL);
+	(void)sigprocmask(SIG_SETMASK, &mask_before, NULL);
 }
 
 int core_cancelled(void)

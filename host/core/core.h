@@ -34,11 +34,21 @@ void core_env_free(char ***env);
 struct core_named {
 	struct state_record record;
 	const struct backend *backend;
+	int hold; /* owned: keeps it from being suspended for being idle; -1 = none */
 };
 /* -ENOENT + ERR_NOT_FOUND when there is no record; ERR_UNSUPPORTED when its backend is not built
  * in. */
 int core_find(const char *name, struct core_named *ret, struct err *e) MUST_CHECK;
 void core_named_done(struct core_named *n);
+
+/*
+ * For every command that talks with the guest: core_find, and then core_wake. That resumes a sandbox that is suspended, saying so, waits
+ * for a start or a stop that is under way, and keeps it from being suspended for being idle until core_named_done or core_let_go.
+ * One that has ended or is missing is no error here: connecting to it tells. Ends the process when a signal comes meanwhile.
+ */
+int core_reach(const char *name, struct core_named *ret, struct err *e) MUST_CHECK;
+int core_wake(struct core_named *n, struct err *e) MUST_CHECK;
+void core_let_go(struct core_named *n);
 
 /* A sandbox that was made just now and is ours to keep or to lose. */
 struct core_made {
@@ -81,7 +91,8 @@ int core_run_name(char ret[static SANDBOX_NAME_MAX + 1], struct err *e) MUST_CHE
  */
 void core_cancel_begin(struct progress *p);
 void core_cancel_end(void);
-int core_cancelled(void); /* the signal, or 0 */
+void core_cancel_undo(void); /* instead: signals do again what they did before core_cancel_begin */
+int core_cancelled(void);    /* the signal, or 0 */
 /* Ends the process by the signal that interrupted it, so that a shell sees it. */
 NORETURN void core_die_of(int sig);
 

@@ -73,7 +73,7 @@ static int find_by_id(const char *id, struct state_record *ret)
 
 int core_find(const char *name, struct core_named *ret, struct err *e)
 {
-	struct core_named n = { .backend = NULL };
+	struct core_named n = { .backend = NULL, .hold = -1 };
 	int r = state_get(name, &n.record, e);
 
 	if (r == -ENOENT && find_by_id(name, &n.record) == 0)
@@ -94,6 +94,7 @@ int core_find(const char *name, struct core_named *ret, struct err *e)
 
 void core_named_done(struct core_named *n)
 {
+	core_let_go(n);
 	state_record_done(&n->record);
 }
 

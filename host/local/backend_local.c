@@ -9,9 +9,11 @@
 #include "host/backend.h"
 #include "host/local/children.h"
 #include "host/local/client.h"
+#include "host/local/expiry.h"
 #include "host/local/saved.h"
 #include "host/local/start.h"
 #include "host/local/vmdir.h"
+#include "host/local/wake.h"
 #include "lib/fd.h"
 #include "lib/loop.h"
 #include "lib/pretty.h"
@@ -57,6 +59,7 @@ static int local_resume(const char *id, const struct progress *p, int64_t deadli
 
 	if (r < 0)
 		return r;
+	expiry_enforce(dirfd);
 	if (!vmdir_is_locked(dirfd))
 		return start_again(id, p, deadline_ns, e);
 	return client_ask(dirfd, "{\"op\":\"resume\"}", deadline_ns, NULL, e);
@@ -168,7 +171,8 @@ static int local_inspect(const char *id, char **ret_json, struct err *e)
 		cJSON_Delete(part);
 	part = NULL;
 	if (!doc || !jsn_add_str(doc, "state", sandbox_state_name(i.state)) ||
-	    !jsn_add_str(doc, "accel", i.accel) || !jsn_add_str(doc, "reason", i.reason))
+	    !jsn_add_str(doc, "accel", i.accel) || !jsn_add_str(doc, "reason", i.reason) ||
+	    (i.ends_ms && !jsn_add_i64(doc, "ends_ms", i.ends_ms)))
 		return err_set(e, ERR_INTERNAL, ENOMEM, "inspect");
 	if (i.state != SANDBOX_TERMINATED &&
 	    client_ask(dirfd, "{\"op\":\"info\"}", loop_now() + 2000000000, &part, NULL) == 0 &&
@@ -262,6 +266,7 @@ const struct backend backend_local = {
 	.inspect = local_inspect,
 	.suspend = local_suspend,
 	.resume = local_resume,
+	.wake = wake,
 	.power_off = local_power_off,
 	.remove = local_remove,
 	.branch = children_make,

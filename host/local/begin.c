@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/local/expiry.h"
 #include "host/local/life_int.h"
 #include "host/local/saved.h"
 #include "host/local/template.h"
@@ -163,6 +164,14 @@ void life_boot(struct vm *vm)
 	vm->accel = accel_choose(vm->qemu, vm->share.kernel);
 	if (vm->mode == VM_START)
 		branch_collect(vm);
+	if (vm->mode == VM_START && saved_is_there(vm->dirfd)) { /* its time goes on */
+		struct vm_status was;
+
+		vmdir_read_status(vm->dirfd, &was);
+		vm->status.started_ms = was.started_ms;
+	} else {
+		vm->status.started_ms = expiry_now();
+	}
 	if (choose_origin(vm, &e) < 0) {
 		begin_failed(vm, &e);
 		return;

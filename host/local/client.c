@@ -129,21 +129,40 @@ static int read_answer(int fd, int64_t deadline_ns, cJSON **ret, struct err *e)
 	return 0;
 }
 
-int client_ask(int dirfd, const char *request, int64_t deadline_ns, cJSON **ret, struct err *e)
+static int ask_on(int fd, const char *request, int64_t deadline_ns, cJSON **ret, struct err *e)
 {
-	AUTO_FD fd = -1;
 	AUTO_BUF line;
 	int r;
 
 	buf_init(&line, 4096);
-	if (client_dial(dirfd, "ctl.sock", &fd) < 0)
-		return gone(e);
 	r = buf_addf(&line, "%s\n", request);
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "the request");
 	if (send(fd, line.p, line.len, MSG_NOSIGNAL) != (ssize_t)line.len)
 		return gone(e);
 	return read_answer(fd, deadline_ns, ret, e);
+}
+
+int client_ask(int dirfd, const char *request, int64_t deadline_ns, cJSON **ret, struct err *e)
+{
+	AUTO_FD fd = -1;
+
+	if (client_dial(dirfd, "ctl.sock", &fd) < 0)
+		return gone(e);
+	return ask_on(fd, request, deadline_ns, ret, e);
+}
+
+int client_hold(int dirfd, int64_t deadline_ns, int *ret_fd, struct err *e)
+{
+	AUTO_FD fd = -1;
+	int r;
+
+	if (client_dial(dirfd, "ctl.sock", &fd) < 0)
+		return gone(e);
+	r = ask_on(fd, "{\"op\":\"hold\"}", deadline_ns, NULL, e);
+	if (r == 0)
+		*ret_fd = fd_take(&fd);
+	return r;
 }
 
 int client_wait_unlocked(int dirfd, int64_t deadline_ns)

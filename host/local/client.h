@@ -35,6 +35,12 @@ int client_read_line(int fd, struct buf *b, int64_t deadline_ns,
 int client_ask(int dirfd, const char *request, int64_t deadline_ns, cJSON **ret, struct err *e)
 	MUST_CHECK;
 
+/*
+ * Op "hold" on ctl.sock: 0 with the connection in *RET_FD, which keeps the sandbox from being suspended for being idle as long as it
+ * is open. As client_ask otherwise; ERR_CONFLICT when it is not RUNNING.
+ */
+int client_hold(int dirfd, int64_t deadline_ns, int *ret_fd, struct err *e) MUST_CHECK;
+
 /* Waits until nobody holds the lock of the folder. 0 or -ETIMEDOUT. */
 int client_wait_unlocked(int dirfd, int64_t deadline_ns) MUST_CHECK;
 

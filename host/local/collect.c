@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/local/expiry.h"
 #include "host/local/template.h"
 #include "host/local/vmdir.h"
 #include "host/state/state.h"
@@ -81,8 +82,10 @@ static void collect_folder(int rootfd, const char *root, const char *name,
 		return;
 	if (hidden && st.st_mtime + YOUNG_S > time(NULL))
 		return;
-	if (vmdir_is_kept(dirfd) && (find(rec, id) || !rec->known))
+	if (vmdir_is_kept(dirfd) && (find(rec, id) || !rec->known)) {
+		expiry_enforce(dirfd);
 		return;
+	}
 	if (vmdir_lock(dirfd, 0, &lock) < 0)
 		return;
 	forget(rec, id);

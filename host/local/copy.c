@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "host/local/client.h"
+#include "host/local/expiry.h"
 #include "host/local/saved.h"
 #include "host/local/template.h"
 #include "lib/fd.h"
@@ -61,6 +62,7 @@ int copy_take(struct copy *c, const char *id, const char *mark, unsigned flags, 
 		r = vmdir_read_config(c->dirfd, &c->config, e);
 	if (r < 0)
 		return r;
+	expiry_enforce(c->dirfd);
 	running = vmdir_is_locked(c->dirfd);
 	r = running ? take_running(c, mark, flags, deadline_ns, e) : take_still(c, flags, e);
 	if (r < 0)

@@ -15,7 +15,8 @@
  * 0700). A client that goes away before its answer does not stop what it asked for.
  */
 
-#define CTL_MAX	  32
+#define CTL_MAX	  320
+#define HOLDS_MAX 256
 #define CTL_LINE  4096
 #define ASK_NS	  10000000000LL
 #define GRACE_MAX 600000 /* ms */
@@ -26,12 +27,13 @@ struct client {
 	struct line_peer peer;
 	bool asked;  /* an operation has it as its argument */
 	bool orphan; /* asked, and gone before the answer */
+	bool holds;
 };
 
 struct ctl {
 	struct loop_watch watch;
 	struct client *clients;
-	int fd, count;
+	int fd, count, holds;
 };
 
 static void client_free(struct client *c)
@@ -41,6 +43,10 @@ static void client_free(struct client *c)
 	if (c->next)
 		c->next->pprev = c->pprev;
 	c->vm->ctl->count--;
+	if (c->holds) {
+		c->vm->ctl->holds--;
+		idle_hold(c->vm, false);
+	}
 	free(c);
 }
 
@@ -98,6 +104,23 @@ static void invalid(struct client *c, const char *what)
 	reply_err(c, &e);
 }
 
+/* Until the client goes. More than HOLDS_MAX are not counted: those that are do the same for them. */
+static void hold(struct client *c)
+{
+	struct vm *vm = c->vm;
+	struct err e = ERR_INIT;
+
+	if (vm->phase != VM_RUNNING) {
+		(void)idle_interrupt(vm); /* whatever it says: the client comes again */
+		(void)err_set(&e, ERR_CONFLICT, 0, "the sandbox does not run now");
+	} else if (!c->holds && vm->ctl->holds < HOLDS_MAX) {
+		c->holds = true;
+		vm->ctl->holds++;
+		idle_hold(vm, true);
+	}
+	reply_err(c, &e);
+}
+
 static void on_line(struct line_peer *p, char *s, size_t n)
 {
 	struct client *c = p->arg;
@@ -118,9 +141,11 @@ static void on_line(struct line_peer *p, char *s, size_t n)
 		invalid(c, "expected one JSON object with \"op\"");
 		return;
 	}
-	c->asked = strcmp(op, "info") != 0;
-	if (!c->asked) {
+	c->asked = strcmp(op, "info") != 0 && strcmp(op, "hold") != 0;
+	if (!c->asked && *op == 'i') {
 		reply_info(c);
+	} else if (!c->asked) {
+		hold(c);
 	} else if (!strcmp(op, "suspend")) {
 		life_suspend(c->vm, on_answer, c);
 	} else if (!strcmp(op, "branch")) {

@@ -12,7 +12,7 @@
 #include "lib/str.h"
 
 /*
- * POSTs to asb-hooks: libcurl's multi interface in our loop. The "connection" that libcurl is given
+ * POSTs to asb-hooks, and small questions to agentd: libcurl's multi interface in our loop. The "connection" that libcurl is given
  * is one end of a socket pair; the other end is adopted by link.c like any client's. One hook at a
  * time, a new connection for each, so there is one socket to watch and nothing to pool.
  */
@@ -28,16 +28,18 @@ struct hook {
 	struct loop_watch watch; /* libcurl's socket */
 	struct loop_timer timer, result_timer;
 	hook_done_fn *fn;
+	uint16_t port;
+	bool question; /* hook_ask */
 	struct buf answer;
 	char *body; /* owned */
 	int status;
-	char text[256];
+	char text[ANSWER_MAX + 1];
 };
 
 static void finished(struct hook *h, int status, const char *text)
 {
 	h->status = status;
-	if (str_format(h->text, sizeof(h->text), "%.200s", text) < 0)
+	if (str_format(h->text, sizeof(h->text), "%s", text) < 0)
 		h->text[0] = '\0';
 	loop_arm(&h->vm->loop, &h->result_timer, 0); /* not from inside libcurl */
 }
@@ -153,7 +155,7 @@ static curl_socket_t curl_open(void *arg, curlsocktype purpose, struct curl_sock
 	(void)address;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sv) < 0)
 		return CURL_SOCKET_BAD;
-	if (link_adopt(h->vm, sv[1], PROTO_HOOK_PORT) < 0) {
+	if (link_adopt(h->vm, sv[1], h->port) < 0) {
 		fd_close(&sv[0]);
 		return CURL_SOCKET_BAD;
 	}
@@ -184,7 +186,7 @@ static bool set_options(struct hook *h, const char *path, int64_t limit_ns)
 	CURL *c = h->easy;
 	char url[256];
 
-	if (str_format(url, sizeof(url), "http://127.0.0.1:%d%s", PROTO_HOOK_PORT, path) < 0)
+	if (str_format(url, sizeof(url), "http://127.0.0.1:%d%s", h->port, path) < 0)
 		return false;
 	return curl_easy_setopt(c, CURLOPT_URL, url) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
@@ -194,8 +196,8 @@ static bool set_options(struct hook *h, const char *path, int64_t limit_ns)
 	       curl_easy_setopt(c, CURLOPT_FORBID_REUSE, 1L) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(limit_ns / 1000000) + 1) ==
 		       CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_POSTFIELDS, h->body) == CURLE_OK &&
+	       (h->question || (curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers) == CURLE_OK &&
+				curl_easy_setopt(c, CURLOPT_POSTFIELDS, h->body) == CURLE_OK)) &&
 	       curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, curl_open) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, h) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, curl_connected) == CURLE_OK &&
@@ -203,14 +205,9 @@ static bool set_options(struct hook *h, const char *path, int64_t limit_ns)
 	       curl_easy_setopt(c, CURLOPT_WRITEDATA, h) == CURLE_OK;
 }
 
-int hook_post(struct vm *vm, const char *path, const char *body, int64_t limit_ns, hook_done_fn *fn)
+static int begin(struct hook *h, const char *path, const char *body, int64_t limit_ns,
+		 hook_done_fn *fn)
 {
-	struct hook *h = vm->hook;
-
-	if (h->easy)
-		return -EBUSY;
-	if (strlen(body) > BODY_MAX)
-		return -EMSGSIZE;
 	h->body = strdup(body);
 	h->easy = curl_easy_init();
 	if (!h->body || !h->easy || !set_options(h, path, limit_ns) ||
@@ -220,6 +217,32 @@ int hook_post(struct vm *vm, const char *path, const char *body, int64_t limit_n
 	}
 	h->fn = fn;
 	return 0;
+}
+
+int hook_post(struct vm *vm, const char *path, const char *body, int64_t limit_ns, hook_done_fn *fn)
+{
+	struct hook *h = vm->hook;
+
+	if (h->easy && h->question)
+		drop(h);
+	if (h->easy)
+		return -EBUSY;
+	if (strlen(body) > BODY_MAX)
+		return -EMSGSIZE;
+	h->port = PROTO_HOOK_PORT;
+	h->question = false;
+	return begin(h, path, body, limit_ns, fn);
+}
+
+int hook_ask(struct vm *vm, uint16_t port, const char *path, int64_t limit_ns, hook_done_fn *fn)
+{
+	struct hook *h = vm->hook;
+
+	if (h->easy)
+		return -EBUSY;
+	h->port = port;
+	h->question = true;
+	return begin(h, path, "", limit_ns, fn);
 }
 
 int hook_start(struct vm *vm)

@@ -186,6 +186,11 @@ static void on_suspend_hook(struct vm *vm, int status, const char *text)
 
 void life_suspend(struct vm *vm, vm_answer_fn *answer, void *arg)
 {
+	if (idle_hand_over(vm)) {
+		vm->op_answer = answer;
+		vm->op_arg = arg;
+		return;
+	}
 	if (!life_begin(vm, answer, arg))
 		return;
 	if (vm->phase == VM_SUSPENDED) {
@@ -290,7 +295,7 @@ static void stop(struct vm *vm)
 	bool suspended = vm->phase == VM_SUSPENDED;
 
 	vm->phase = VM_STOPPING;
-	vm_set_status(vm, SANDBOX_TERMINATING, "");
+	vm_set_status(vm, SANDBOX_TERMINATING, vm->end_reason);
 	life_arm(vm, TERMINATE_NS + ASK_OFF_NS + QMP_NS);
 	if (suspended && qmp_send(&vm->qmp, "cont", NULL, NULL) < 0)
 		quit_qemu(vm);
@@ -367,7 +372,7 @@ void life_finish(struct vm *vm, bool destroy, const char *reason)
 	if (vm->phase >= VM_ENDING)
 		return;
 	vm_set_status(vm, saved_is_there(vm->dirfd) ? SANDBOX_SUSPENDED : SANDBOX_TERMINATED,
-		      reason);
+		      reason[0] ? reason : vm->end_reason);
 	life_leave(vm);
 }
 

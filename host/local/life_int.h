@@ -53,6 +53,7 @@ int memory_address(const cJSON *ret, uint64_t *out) MUST_CHECK;
 void suspend_to_disk(struct vm *vm);
 void suspend_channel_down(struct vm *vm);
 void suspend_late(struct vm *vm);
+void suspend_interrupt(struct vm *vm); /* idle_wanted: the guest is to go on */
 
 /* branch.c, in phase RUNNING */
 void branch_channel_down(struct vm *vm);

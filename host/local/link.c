@@ -26,6 +26,7 @@
 #define LINE_MAX_  16		 /* "CONNECT 65535\n" */
 #define ASK_NS	   10000000000LL /* to say what is wanted */
 #define CHANNEL_NS 5000000000LL	 /* for the channel to come up */
+#define UNDO_NS	   60000000000LL /* for a suspension to be undone */
 #define OPEN_NS	   20000000000LL /* for the guest to answer; asb-portd gives up after 10 s */
 
 enum conn_state { ASKING, WAITING, OPENING, BRIDGED };
@@ -40,7 +41,8 @@ struct conn {
 	struct bridge bridge;
 	int fd; /* until bridged */
 	uint16_t port;
-	bool silent; /* adopted: neither asks nor wants an OK */
+	bool silent;   /* adopted: neither asks nor wants an OK */
+	int64_t moved; /* loop_now: when it asked, or a byte came for it */
 };
 
 struct link {
@@ -48,10 +50,32 @@ struct link {
 	struct conn *conns;
 	int fd;
 	int count;
+	int64_t moved; /* of those that are gone */
 };
+
+static int64_t conn_moved(const struct conn *c)
+{
+	if (c->silent)
+		return 0;
+	return c->bridge.read_at > c->moved ? c->bridge.read_at : c->moved;
+}
+
+int64_t link_moved(const struct vm *vm)
+{
+	int64_t last = vm->link ? vm->link->moved : 0;
+
+	for (const struct conn *c = vm->link ? vm->link->conns : NULL; c; c = c->next)
+		if (conn_moved(c) > last)
+			last = conn_moved(c);
+	return last;
+}
 
 static void conn_free(struct conn *c)
 {
+	struct link *l = c->vm->link;
+
+	if (conn_moved(c) > l->moved)
+		l->moved = conn_moved(c);
 	loop_del(&c->watch);
 	loop_disarm(&c->deadline);
 	if (c->state == OPENING && c->stream)
@@ -61,7 +85,7 @@ static void conn_free(struct conn *c)
 	*c->pprev = c->next;
 	if (c->next)
 		c->next->pprev = c->pprev;
-	c->vm->link->count--;
+	l->count--;
 	free(c);
 }
 
@@ -105,6 +129,7 @@ static size_t on_data(void *arg, const void *p, size_t n)
 {
 	struct conn *c = arg;
 
+	c->moved = loop_now();
 	return c->state == BRIDGED ? bridge_ops.data(&c->bridge, p, n) : 0;
 }
 
@@ -143,6 +168,11 @@ static void go(struct conn *c)
 	struct vm *vm = c->vm;
 	int r;
 
+	if (!c->silent && idle_interrupt(vm)) {
+		c->state = WAITING;
+		loop_arm(&vm->loop, &c->deadline, UNDO_NS);
+		return;
+	}
 	if (vm->phase != VM_RUNNING && !c->silent) {
 		refuse(c, ERR_UNAVAILABLE,
 		       vm->phase == VM_SUSPENDED || vm->phase == VM_SUSPENDING
@@ -202,6 +232,7 @@ static void on_conn(struct loop_watch *w, uint32_t events)
 		refuse(c, ERR_INVALID, "expected CONNECT <port>");
 	} else if (port > 0) {
 		c->port = (uint16_t)port;
+		c->moved = loop_now();
 		if (loop_set(&c->watch, 0) < 0)
 			conn_free(c);
 		else

@@ -105,6 +105,8 @@ static int make_config(const struct sandbox_spec *s, const char *id, struct vm_c
 			       .net = s->net,
 			       .ephemeral = s->ephemeral,
 			       .template = !s->cold,
+			       .idle_timeout_ms = (uint64_t)s->idle_timeout_ns / 1000000,
+			       .max_duration_ms = (uint64_t)s->max_duration_ns / 1000000,
 			       .created_s = time(NULL) };
 	int r = make_env(s->env, &c.env, e);
 
@@ -257,9 +259,17 @@ int start_create(const struct sandbox_spec *spec, const char *id, const struct p
 	return r;
 }
 
-int start_again(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e)
+int start_locked(const char *id, int lock, const struct progress *p, int64_t deadline_ns,
+		 struct err *e)
 {
 	struct backend_owner *o;
+	int r = launch(id, true, lock, p, deadline_ns, &o, e);
+
+	return r < 0 ? r : start_keep(o, e);
+}
+
+int start_again(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e)
+{
 	AUTO_FD dirfd = -1;
 	int lock, r = vmdir_open(id, &dirfd, e);
 
@@ -268,8 +278,7 @@ int start_again(const char *id, const struct progress *p, int64_t deadline_ns, s
 	r = vmdir_lock(dirfd, KEEP_NS, &lock);
 	if (r < 0)
 		return err_set(e, ERR_CONFLICT, -r, "another process has the sandbox");
-	r = launch(id, true, lock, p, deadline_ns, &o, e);
-	return r < 0 ? r : start_keep(o, e);
+	return start_locked(id, lock, p, deadline_ns, e);
 }
 
 int start_keep(struct backend_owner *o, struct err *e)

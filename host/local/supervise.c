@@ -69,6 +69,8 @@ void vm_set_status(struct vm *vm, enum sandbox_state state, const char *reason)
 	r = vmdir_write_status(vm->dirfd, &vm->status);
 	if (r < 0)
 		log_warn("status.json: %s", strerror(-r));
+	if (state == SANDBOX_RUNNING)
+		idle_runs(vm);
 }
 
 void vm_ready(struct vm *vm)
@@ -210,6 +212,8 @@ static int set_up(struct vm *vm, const struct spawn_args *a, struct err *e)
 		return r;
 	r = hook_start(vm);
 	if (r == 0)
+		r = idle_start(vm);
+	if (r == 0)
 		r = caplog_open(&vm->console, vm->dirfd, "console.log", CONSOLE_CAP);
 	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "cannot start the supervisor") : 0;
 }
@@ -223,6 +227,7 @@ static void tear_down(struct vm *vm)
 	link_stop(vm);
 	machine_close(vm);
 	ctl_stop(vm);
+	idle_stop(vm);
 	line_close(&vm->owner);
 	caplog_close(&vm->console);
 	vm_config_done(&vm->config);

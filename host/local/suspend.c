@@ -25,6 +25,8 @@
 #define SAVE_NS	  900000000000LL
 #define RESUME_NS 10000000000LL
 
+#define CLIENT_CAME "a client came"
+
 static void on_undone(struct vm *vm, int status, const char *text)
 {
 	if (vm->phase != VM_SUSPENDING)
@@ -59,7 +61,8 @@ static void on_continued(void *arg, const cJSON *ret, const char *why)
 static void undo(struct vm *vm, const char *why)
 {
 	(void)snprintf(vm->why, sizeof(vm->why), "the sandbox cannot be suspended: %.200s", why);
-	log_error("%s", vm->why);
+	if (!idle_wanted(vm))
+		log_error("%s", vm->why);
 	vm->saving = false;
 	save_stop(vm);
 	ignore_result(fd_remove_tree(SAVED_NEW));
@@ -91,7 +94,7 @@ static void on_saved(struct vm *vm, int result, const char *why)
 		return;
 	}
 	vm->saving = false;
-	vm_set_status(vm, SANDBOX_SUSPENDED, "");
+	vm_set_status(vm, SANDBOX_SUSPENDED, vm->idle_reason);
 	life_leave(vm);
 }
 
@@ -100,6 +103,10 @@ static void take(struct vm *vm)
 	int r;
 
 	loop_disarm(&vm->quiet);
+	if (idle_wanted(vm)) {
+		undo(vm, CLIENT_CAME);
+		return;
+	}
 	vm->saving = true;
 	r = fd_remove_tree(SAVED_NEW);
 	if (r == 0 && mkdir(SAVED_NEW, 0700) < 0)
@@ -127,11 +134,21 @@ void suspend_to_disk(struct vm *vm)
 {
 	vm->quiet.fn = on_quiet;
 	vm->quiet.arg = vm;
+	if (idle_wanted(vm)) {
+		undo(vm, CLIENT_CAME);
+		return;
+	}
 	life_arm(vm, SAVE_NS);
 	if (!vm->chan || chan_quiesce(vm->chan) < 0)
 		take(vm);
 	else
 		loop_arm(&vm->loop, &vm->quiet, QUIET_NS);
+}
+
+void suspend_interrupt(struct vm *vm)
+{
+	if (vm->saving)
+		undo(vm, CLIENT_CAME); /* else take, which comes soon, sees it */
 }
 
 void suspend_late(struct vm *vm)

@@ -23,11 +23,12 @@
  * One supervised VM, shared by the parts of the supervisor: supervise.c (set-up, signals, owner,
  * the end), machine.c (QEMU), life.c (phases and operations), begin.c and restore.c (the start), make.c, save.c and
  * suspend.c and branch.c (snapshots),
- * link.c and ctl.c (the sockets), hook.c (POSTs to asb-hooks).
+ * link.c and ctl.c (the sockets), hook.c (requests to the guest), idle.c (what ends by itself).
  */
 struct link;
 struct ctl;
 struct hook;
+struct idle;
 struct make;
 struct restore;
 struct save;
@@ -106,8 +107,11 @@ struct vm {
 	struct link *link;
 	struct ctl *ctl;
 	struct hook *hook;
-	struct make *make; /* a template that is being made */
-	struct save *save; /* a guest that is being written down */
+	struct idle *idle;
+	char idle_reason[64],
+		end_reason[64]; /* why we end or suspend it ourselves; "" = we do not */
+	struct make *make;	/* a template that is being made */
+	struct save *save;	/* a guest that is being written down */
 	struct restore *restore;
 	struct loop_timer quiet; /* for the channel to be closed before a suspension */
 	bool saving, branching;
@@ -152,12 +156,25 @@ void life_power_off(struct vm *vm, int64_t grace_ns, vm_answer_fn *answer, void 
 void life_remove(struct vm *vm, vm_answer_fn *answer, void *arg);
 void life_finish(struct vm *vm, bool destroy, const char *reason); /* kills QEMU and ends */
 
+/* idle.c: --idle-timeout and --max-duration */
+int idle_start(struct vm *vm) MUST_CHECK;
+void idle_stop(struct vm *vm);
+void idle_runs(struct vm *vm);		/* it is RUNNING: idleness is counted from now on */
+void idle_hold(struct vm *vm, bool on); /* a client is there, whether or not bytes pass */
+/* A client came. True when the guest is being suspended for being idle: that is undone, and the client may wait. */
+bool idle_interrupt(struct vm *vm);
+bool idle_wanted(struct vm *vm); /* in suspend.c: it was, or will be, interrupted */
+bool idle_hand_over(
+	struct vm *vm); /* true: the suspension under way is somebody's wish from now on */
+
 /* link.c: link.sock in the working directory */
 int link_start(struct vm *vm, struct err *e) MUST_CHECK;
 void link_stop(struct vm *vm);
 void link_channel_up(struct vm *vm); /* those who waited for it may go on */
 void link_cut(
 	struct vm *vm); /* ends every connection that has a stream: before its channel is freed */
+int64_t link_moved(
+	const struct vm *vm); /* loop_now of the last byte of a client, or to one; 0: none yet */
 int link_adopt(struct vm *vm, int fd, uint16_t port)
 	MUST_CHECK; /* FD, owned, becomes a connection to PORT */
 
@@ -173,6 +190,9 @@ void hook_stop(struct vm *vm); /* a hook under way is dropped without a call */
 /* POST PATH on the hook port. One at a time: -EBUSY. FN is called exactly once, from the loop,
  * after 0. */
 int hook_post(struct vm *vm, const char *path, const char *body, int64_t limit_ns, hook_done_fn *fn)
+	MUST_CHECK;
+/* The same as GET PATH on PORT. Gives way, without a call, to any hook that is posted meanwhile. */
+int hook_ask(struct vm *vm, uint16_t port, const char *path, int64_t limit_ns, hook_done_fn *fn)
 	MUST_CHECK;
 
 #endif

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/local/expiry.h"
 #include "host/local/saved.h"
 #include "host/local/template.h"
 #include "host/local/vmfile.h"
@@ -249,11 +250,19 @@ int vmdir_info(const char *id, struct sandbox_info *ret, struct err *e)
 		(void)snprintf(s.reason, sizeof(s.reason),
 			       "its supervisor was killed, and it with it");
 	}
+	i.ends_ms = s.state == SANDBOX_TERMINATED ? 0 : expiry_of(&c, &s);
+	if (s.state == SANDBOX_SUSPENDED && !alive && i.ends_ms && i.ends_ms <= expiry_now()) {
+		s.state = SANDBOX_TERMINATED; /* whoever has to do with it next will make it so */
+		(void)snprintf(s.reason, sizeof(s.reason), EXPIRY_REASON);
+		i.ends_ms = 0;
+	}
 	i.state = s.state;
 	i.cpus = c.cpus;
 	i.memory_mib = c.memory_mib;
 	i.net = c.net;
 	i.ephemeral = c.ephemeral;
+	i.idle_timeout_ms = (int64_t)c.idle_timeout_ms;
+	i.max_duration_ms = (int64_t)c.max_duration_ms;
 	i.created_s = c.created_s;
 	memcpy(i.accel, s.accel, sizeof(i.accel));
 	memcpy(i.reason, s.reason, sizeof(i.reason));

@@ -28,7 +28,8 @@ struct vm_config { /* vm.json */
 	enum net_mode net;
 	bool ephemeral;
 	bool template; /* may start from one, and may leave one behind */
-	cJSON *env;    /* owned object of strings, or NULL */
+	uint64_t idle_timeout_ms, max_duration_ms; /* 0 = none */
+	cJSON *env;				   /* owned object of strings, or NULL */
 };
 void vm_config_done(struct vm_config *c);
 
@@ -36,9 +37,11 @@ struct vm_status { /* status.json */
 	enum sandbox_state state;
 	char accel[8];
 	char reason[256];
+	int64_t started_ms; /* Unix time at which it booted last; 0 = when it was made */
 };
 
-#define VM_ENV_MAX (64U << 10) /* bytes of vm.json's env as JSON */
+#define VM_ENV_MAX     (64U << 10)		    /* bytes of vm.json's env as JSON */
+#define VM_TIME_MAX_MS (10ULL * 366 * 86400 * 1000) /* any of its durations */
 
 #define VMDIR_HIDDEN ".new-" /* before the id while the folder is being made */
 

@@ -69,7 +69,10 @@ cJSON *vm_config_json(const struct vm_config *c)
 	    !jsn_add_u64(j, "memory_mib", c->memory_mib) ||
 	    !jsn_add_str(j, "net", net_name(c->net)) ||
 	    !jsn_add_bool(j, "ephemeral", c->ephemeral) ||
-	    !jsn_add_bool(j, "template", c->template) || !jsn_add_i64(j, "created", c->created_s))
+	    !jsn_add_bool(j, "template", c->template) ||
+	    !jsn_add_u64(j, "idle_timeout_ms", c->idle_timeout_ms) ||
+	    !jsn_add_u64(j, "max_duration_ms", c->max_duration_ms) ||
+	    !jsn_add_i64(j, "created", c->created_s))
 		return NULL;
 	j = NULL;
 	return ret;
@@ -126,7 +129,10 @@ int vm_config_parse(const cJSON *j, struct vm_config *ret, struct err *e)
 	    jsn_u64(j, "memory_mib", 1, 1U << 30, &c.memory_mib, e) < 0 ||
 	    jsn_u64(j, "created", 0, INT64_MAX / 2, &created, e) < 0 ||
 	    jsn_str(j, "net", &net, e) < 0 || jsn_bool(j, "ephemeral", &c.ephemeral, e) < 0 ||
-	    jsn_bool(j, "template", &c.template, e) < 0 || jsn_object(j, "env", &env, e) < 0)
+	    jsn_bool(j, "template", &c.template, e) < 0 ||
+	    jsn_u64(j, "idle_timeout_ms", 0, VM_TIME_MAX_MS, &c.idle_timeout_ms, e) < 0 ||
+	    jsn_u64(j, "max_duration_ms", 0, VM_TIME_MAX_MS, &c.max_duration_ms, e) < 0 ||
+	    jsn_object(j, "env", &env, e) < 0)
 		return -EINVAL;
 	c.cpus = (uint32_t)cpus;
 	c.created_s = (int64_t)created;
@@ -150,13 +156,16 @@ void vmdir_read_status(int dirfd, struct vm_status *ret)
 {
 	AUTO_JSN *j = NULL;
 	const char *state = "", *accel = "", *reason = "";
+	uint64_t started = 0;
 
 	*ret = (struct vm_status){ .state = SANDBOX_PENDING };
 	if (read_json(dirfd, "status.json", &j, NULL) < 0)
 		return;
 	if (jsn_str(j, "state", &state, NULL) < 0 || jsn_str(j, "accel", &accel, NULL) < 0 ||
-	    jsn_str(j, "reason", &reason, NULL) < 0)
+	    jsn_str(j, "reason", &reason, NULL) < 0 ||
+	    jsn_u64(j, "started_ms", 0, INT64_MAX / 2, &started, NULL) < 0)
 		return;
+	ret->started_ms = (int64_t)started;
 	for (int i = 0; i < SANDBOX_STATE_COUNT; i++)
 		if (!strcmp(state, sandbox_state_name((enum sandbox_state)i)))
 			ret->state = (enum sandbox_state)i;
@@ -171,7 +180,7 @@ int vmdir_write_status(int dirfd, const struct vm_status *s)
 	AUTO_JSN *j = cJSON_CreateObject();
 
 	if (!j || !jsn_add_str(j, "state", sandbox_state_name(s->state)) ||
-	    !jsn_add_str(j, "accel", s->accel) ||
+	    !jsn_add_str(j, "accel", s->accel) || !jsn_add_i64(j, "started_ms", s->started_ms) ||
 	    !jsn_add_text(j, "reason", s->reason, strlen(s->reason)))
 		return -ENOMEM;
 	return replace(dirfd, "status.json", j, false);

@@ -82,7 +82,7 @@ check:
 	$(Q)tests/run $(T)
 
 .PHONY: check-build
-check-build: all share unit sanitized fuzz-replay
+check-build: all share unit sanitized fuzz-replay npm
 
 # --- slow things, kept in the cache ----------------------------------------------------------
 DEPS_IN   := deps/build deps/sources.lock deps/sources.sha256 deps/musl.specs $(wildcard deps/patches/*)
@@ -106,6 +106,14 @@ build/base.stamp: FORCE
 	$(Q)scripts/cached base build/base $(BASE_IN)
 build/upper.stamp: FORCE
 	$(Q)scripts/cached upper build/upper $(UPPER_IN)
+
+# Official clients from the npm registry, for tests. Without npm or without a network these tests skip, and say so.
+NPM_IN := deps/npm/build deps/npm/.npmrc deps/npm/package.json deps/npm/package-lock.json
+.PHONY: npm
+npm:
+	$(Q)command -v npm >/dev/null || { echo '  NPM      npm is not installed: tests with official clients are skipped' >&2; exit 0; }; \
+		scripts/cached npm build/npm $(NPM_IN) || \
+		echo '  NPM      no packages: tests with official clients are skipped' >&2
 
 deps-update:
 	scripts/deps-update

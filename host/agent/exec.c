@@ -129,8 +129,8 @@ int exec_run(const struct exec_spec *s, struct exec_result *ret, struct err *e)
 	int r;
 
 	*ret = (struct exec_result){ .end = EXEC_ENDED };
-	buf_init(&ret->output[0], EXEC_CAPTURE_MAX);
-	buf_init(&ret->output[1], EXEC_CAPTURE_MAX);
+	for (int i = 0; i < 2; i++)
+		buf_init(&ret->output[i], s->capture_max ? s->capture_max : EXEC_CAPTURE_MAX);
 	if (!x)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "running the command");
 	x->spec = s;

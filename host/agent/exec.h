@@ -52,8 +52,10 @@ struct exec_spec { /* all borrowed */
 		EXEC_WATCH_NOW, /* what is held by now */
 		EXEC_WATCH_END	/* until it has ended */
 	} watch;
-	bool capture; /* collect the output in the result instead of printing it */
-	bool leave;   /* the sandbox is thrown away afterwards: do not tidy up in it */
+	bool capture;	    /* collect the output in the result instead of printing it */
+	size_t capture_max; /* of each stream, with capture; 0 = EXEC_CAPTURE_MAX */
+	bool kill;  /* the first signal that we get kills the command, and is not passed on */
+	bool leave; /* the sandbox is thrown away afterwards: do not tidy up in it */
 };
 
 enum exec_end {
@@ -78,6 +80,7 @@ struct exec_result {
 	bool mid_line;	  /* the cursor of our terminal is not at the begin of a line */
 	int64_t duration_ms;
 	struct buf output[2]; /* captured stdout, stderr; owned */
+	uint64_t total[2];    /* bytes that came of each, captured or not */
 };
 
 /*

@@ -53,6 +53,7 @@ static int keep(struct exec *x, int i, const void *p, size_t n)
 	struct buf *b = &x->res->output[i];
 	size_t room = b->cap - b->len;
 
+	x->res->total[i] += n;
 	if (n > room) {
 		x->res->truncated = true;
 		n = room;

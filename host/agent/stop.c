@@ -131,7 +131,7 @@ static void on_signal(void *arg, const void *siginfo)
 	if (terminal_signal(x, sig))
 		return;
 	x->res->own_signal = sig;
-	if (first && x->phase == PHASE_FOLLOW && x->spec->watch == EXEC_TAKE_PART)
+	if (first && x->phase == PHASE_FOLLOW && x->spec->watch == EXEC_TAKE_PART && !x->spec->kill)
 		forward(x, sig, "group", GRACE_NS);
 	else
 		give_up(x);

@@ -8,6 +8,8 @@
 static const char *const backend_names[] = { "local", "aws", NULL };
 static const char *const seccomp_names[] = { "default", "restricted", "none", NULL };
 static const char *const to_names[] = { "tree", "group", "leader", NULL };
+static const char *const client_names[] = { "claude", "cursor",	 "vscode", "windsurf",
+					    "goose",  "generic", NULL };
 static const char *const net_names[] = { "none", "user", NULL };
 
 #define WEEK_S (7 * 86400)
@@ -241,6 +243,14 @@ const struct opt_spec cli_opts[OPT_COUNT] = {
 			   .def = "1",
 			   .max = 3600,
 			   .help = "time between two looks of --watch, at least 0.1" },
+	[OPT_READ_ONLY] = { .name = "read-only", .help = "offer only tools that change nothing" },
+	[OPT_NO_NETWORK] = { .name = "no-network",
+			     .help = "no sandbox gets a network, and no port is forwarded" },
+	[OPT_PRINT_CONFIG] = { .name = "print-config",
+			       .type = TYPE_CHOICE,
+			       .arg = "CLIENT",
+			       .choices = client_names,
+			       .help = "print what to put into the configuration of a client, and end" },
 	[OPT_WAIT_TIMEOUT] = { .name = "timeout",
 			       .type = TYPE_SECONDS,
 			       .arg = "SECONDS",

@@ -281,6 +281,21 @@ const struct command cli_commands[] = {
 		  "The file says what AWS is to have for running sandboxes there: an image, two roles, a "
 		  "bucket, and a network connector if one is wanted. It has every key with its default.",
 	  .examples = EXAMPLES("asb infra init", "asb infra init -f stacks/eu.yaml") },
+	{ .name = "mcp",
+	  .args = takes_no_args,
+	  .opts = takes_mcp_opts,
+	  .run = cmd_mcp,
+	  .failure = 1,
+	  .summary = "serve the Model Context Protocol on standard input and output",
+	  .about =
+		  "For agents: a client starts it and calls its tools, which do what the commands of asb do, on the same "
+		  "sandboxes. Nothing but messages of the protocol is written to standard output.\n\n"
+		  "It ends when its input does, and then ends the commands that it runs and removes the sandboxes "
+		  "that were meant to be thrown away. Named sandboxes stay.\n\n"
+		  "Tools read and write files of this machine only below the folders of AGENT_SANDBOX_MCP_HOST_PATHS, by default "
+		  "the current directory. Tools, limits and variables are described in docs/mcp.md.",
+	  .examples = EXAMPLES("asb mcp", "asb mcp --print-config claude",
+			       "asb mcp --read-only --no-network") },
 	{ .name = "doctor",
 	  .args = takes_no_args,
 	  .opts = takes_plain_opts,

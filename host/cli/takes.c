@@ -147,5 +147,7 @@ const enum opt_id takes_forward_opts[] = { OPT_ADDRESS,	      OPT_REMOTE_PORT, O
 					   OPT_POLL_INTERVAL, OPT_JSON,	       OPT_QUIET,
 					   OPT_VERBOSE,	      OPT_HELP,	       OPT_COUNT };
 const enum opt_id takes_manifest_opts[] = { OPT_MAN, OPT_JSON, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_mcp_opts[] = { OPT_BACKEND, OPT_READ_ONLY, OPT_NO_NETWORK, OPT_PRINT_CONFIG,
+				       OPT_QUIET,   OPT_VERBOSE,   OPT_HELP,	   OPT_COUNT };
 const enum opt_id takes_infra_init_opts[] = { OPT_NEW_FILE, OPT_OVERWRITE, OPT_JSON, OPT_QUIET,
 					      OPT_VERBOSE,  OPT_HELP,	   OPT_COUNT };

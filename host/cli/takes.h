@@ -14,6 +14,7 @@ extern const enum opt_id takes_plain_opts[], takes_text_opts[], takes_ls_opts[],
 	takes_create_opts[], takes_cp_opts[], takes_exec_opts[], takes_shell_opts[],
 	takes_branch_opts[], takes_start_opts[], takes_restart_opts[], takes_rm_opts[],
 	takes_execs_opts[], takes_metrics_opts[], takes_wait_opts[], takes_kill_opts[],
-	takes_logs_opts[], takes_forward_opts[], takes_manifest_opts[], takes_infra_init_opts[];
+	takes_logs_opts[], takes_forward_opts[], takes_manifest_opts[], takes_infra_init_opts[],
+	takes_mcp_opts[];
 
 #endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/mcp/tool.h"
+#include "lib/fd.h"
+#include "lib/str.h"
+
+/* What the tools have in common. */
+
+#define TIMEOUT_MAX_S (7.0 * 86400)
+
+static const cJSON *arg(const struct mcp_job *j, const char *name)
+{
+	return jsn_get(j->args, name);
+}
+
+const char *job_str(const struct mcp_job *j, const char *name)
+{
+	const cJSON *v = arg(j, name);
+
+	return cJSON_IsString(v) ? v->valuestring : NULL;
+}
+
+int64_t job_int(const struct mcp_job *j, const char *name)
+{
+	return (int64_t)job_num(j, name);
+}
+
+double job_num(const struct mcp_job *j, const char *name)
+{
+	const cJSON *v = arg(j, name);
+
+	return cJSON_IsNumber(v) ? v->valuedouble : 0;
+}
+
+bool job_bool(const struct mcp_job *j, const char *name)
+{
+	return cJSON_IsTrue(arg(j, name));
+}
+
+bool job_null(const struct mcp_job *j, const char *name)
+{
+	const cJSON *v = arg(j, name);
+
+	return !v || cJSON_IsNull(v);
+}
+
+int job_fail(struct mcp_job *j, struct err *e, const char *code, const char *fmt, ...)
+{
+	char text[ERR_MSG_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a cut message is fine */
+	va_end(ap);
+	j->code = code;
+	(void)err_set(e, ERR_INVALID, 0, "%s", text);
+	return -EINVAL;
+}
+
+int64_t job_timeout_ns(const struct mcp_job *j, const char *name)
+{
+	double s = job_num(j, name);
+
+	if (!(s > 0)) /* NaN too */
+		return j->cfg->default_ns;
+	return (int64_t)((s < TIMEOUT_MAX_S ? s : TIMEOUT_MAX_S) * 1e9) + 1;
+}
+
+int job_find(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e)
+{
+	const char *name = job_str(j, "name");
+	int r = core_find(name, ret, e);
+
+	if (r == -ENOENT) {
+		j->code = code;
+		(void)err_set(e, ERR_NOT_FOUND, 0, "no sandbox named '%.130s'", name);
+	}
+	return r;
+}
+
+void job_progress(struct mcp_job *j, double done, double total, const char *message)
+{
+	AUTO_JSN *p = cJSON_CreateObject();
+	AUTO_BUF b;
+	char *text;
+
+	if (!j->token || !p || !cJSON_AddRawToObject(p, "progressToken", j->token) ||
+	    !cJSON_AddNumberToObject(p, "progress", done) ||
+	    (total > 0 && !cJSON_AddNumberToObject(p, "total", total)) ||
+	    (message && !jsn_add_text(p, "message", message, strlen(message))))
+		return;
+	text = cJSON_PrintUnformatted(p);
+	buf_init(&b, 64U << 10);
+	if (text &&
+	    buf_addf(&b,
+		     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":%s}\n",
+		     text) == 0)
+		ignore_result(
+			fd_write_all(j->out, b.p, b.len)); /* the server has gone, or soon has */
+	free(text);
+}
+
+/* --- text --- */
+
+size_t mcp_cut(const char *p, size_t n, uint64_t cap)
+{
+	size_t k;
+
+	if (cap == 0 || n <= cap)
+		return n;
+	k = (size_t)cap;
+	/* Back to the begin of a character, but not far: what is no UTF-8 is cut anywhere. */
+	for (size_t back = 0; back < 4 && back < k; back++)
+		if (((unsigned char)p[k - back] & 0xc0) != 0x80)
+			return k - back;
+	return k;
+}
+
+bool job_add_capped(const struct mcp_job *j, cJSON *o, const char *name, const char *p, size_t n,
+		    uint64_t total)
+{
+	size_t k = mcp_cut(p, n, job_cap(j));
+	cJSON *t = cJSON_AddObjectToObject(o, name);
+
+	if (!t || !jsn_add_text(t, "text", p ? p : "", k) ||
+	    !jsn_add_bool(t, "truncated", k < total))
+		return false;
+	return k == total ||
+	       (jsn_add_u64(t, "total_bytes", total) && jsn_add_u64(t, "returned_bytes", k));
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/mcp/tools.h"
+#include "lib/loop.h"
+#include "lib/str.h"
+
+/* Sandboxes: made, listed, started, stopped, removed, waited for, copied. */
+
+#define BRANCH_MAX 16
+#define POLL_NS	   (200 * 1000000LL)
+
+static int unsupported(struct mcp_job *j, const struct backend *b, const char *what, struct err *e)
+{
+	j->code = "unsupported";
+	return err_set(e, ERR_UNSUPPORTED, 0, "not supported by the %s backend: it cannot %s",
+		       b->name, what);
+}
+
+/* --- states --- */
+
+const char *life_state(const struct core_named *n)
+{
+	struct sandbox_info i;
+	int r = n->backend->info(n->record.microvm_id, &i, NULL);
+
+	if (r < 0)
+		return r == -ENOENT ? "stopped" : "unknown";
+	switch (i.state) {
+	case SANDBOX_PENDING:
+		return "pending";
+	case SANDBOX_RUNNING:
+	case SANDBOX_SUSPENDING:
+		return "running";
+	case SANDBOX_SUSPENDED:
+		return "suspended";
+	case SANDBOX_TERMINATING:
+	case SANDBOX_TERMINATED:
+		return "stopped";
+	case SANDBOX_UNKNOWN:
+	case SANDBOX_STATE_COUNT:
+		break;
+	}
+	return "unknown";
+}
+
+cJSON *life_summary(const struct state_record *r)
+{
+	const struct backend *b = backend_of_id(r->microvm_id);
+	struct sandbox_info i;
+	int found = b ? b->info(r->microvm_id, &i, NULL) : -ENOSYS;
+	AUTO_JSN *j = cJSON_CreateObject();
+	cJSON *ret = j;
+
+	if (!j || !jsn_add_str(j, "name", r->name) ||
+	    !jsn_add_str(j, "microvm_id", r->microvm_id) ||
+	    !jsn_add_str(j, "endpoint", r->endpoint) ||
+	    !jsn_add_str(j, "image_arn", r->image_arn) || !jsn_add_str(j, "region", r->region) ||
+	    !jsn_add_str(j, "status", found == 0 ? sandbox_state_name(i.state) : "unreachable") ||
+	    !jsn_add_str(j, "backend", b ? b->name : "aws"))
+		return NULL;
+	j = NULL;
+	return ret;
+}
+
+static int add_summary(void *list, const struct state_record *r)
+{
+	cJSON *j = life_summary(r);
+
+	return j && cJSON_AddItemToArray(list, j) ? 0 : -ENOMEM;
+}
+
+int life_list(cJSON *o, struct err *e)
+{
+	cJSON *list = cJSON_AddArrayToObject(o, "sandboxes");
+	int r = list ? state_each(add_summary, list, e) : -ENOMEM;
+
+	if (r == 0 && !jsn_add_u64(o, "count", (uint64_t)cJSON_GetArraySize(list)))
+		r = -ENOMEM;
+	return r;
+}
+
+int tool_list(struct mcp_job *j, struct err *e)
+{
+	return life_list(j->data, e);
+}
+
+int tool_status(struct mcp_job *j, struct err *e)
+{
+	struct core_named n;
+	int r;
+
+	if (job_null(j, "name")) {
+		r = life_list(j->data, e);
+		cJSON_DeleteItemFromObjectCaseSensitive(j->data, "count");
+		return r;
+	}
+	r = job_find(j, &n, "not_found", e);
+	if (r < 0)
+		return r;
+	cJSON_Delete(j->data);
+	j->data = life_summary(&n.record);
+	core_named_done(&n);
+	return j->data ? 0 : err_set(e, ERR_INTERNAL, ENOMEM, "the state");
+}
+
+int tool_inspect(struct mcp_job *j, struct err *e)
+{
+	struct core_named n;
+	char *text = NULL;
+	cJSON *doc = NULL;
+	int r = job_find(j, &n, "not_found", e);
+
+	if (r < 0)
+		return r;
+	r = n.backend->inspect ? n.backend->inspect(n.record.microvm_id, &text, e)
+			       : unsupported(j, n.backend, "inspect", e);
+	if (r == -ENOENT)
+		(void)err_set(e, ERR_NOT_FOUND, 0, "there is no machine behind '%s' any more",
+			      n.record.name);
+	if (r == 0) {
+		doc = jsn_parse(text, strlen(text), e);
+		r = doc ? 0 : -EIO;
+	}
+	free(text);
+	if (r == 0 && (!jsn_add_str(j->data, "name", n.record.name) ||
+		       !cJSON_AddItemToObject(j->data, "microvm", doc)))
+		r = err_set(e, ERR_INTERNAL, ENOMEM, "the description");
+	core_named_done(&n);
+	return r;
+}
+
+/* --- made --- */
+
+static int want_net(struct mcp_job *j, struct sandbox_spec *spec, struct err *e)
+{
+	if (!job_bool(j, "egress") && job_null(j, "egress_connector"))
+		return 0;
+	if (j->cfg->no_network)
+		return job_fail(j, e, "policy_denied", "this server was started with --no-network");
+	spec->net = NET_USER;
+	return 0;
+}
+
+int life_spec(struct mcp_job *j, struct sandbox_spec *spec, const struct backend **ret_backend,
+	      struct err *e)
+{
+	int r = core_choose(j->cfg->cli, job_str(j, "image"), ret_backend, &spec->image, e);
+
+	if (r == 0)
+		r = want_net(j, spec, e);
+	if (r == 0 && *ret_backend == &backend_local && !job_null(j, "egress_connector"))
+		r = job_fail(
+			j, e, "unsupported",
+			"not supported by the local backend: egress_connector (egress: true gives the network that "
+			"asb create --net user does)");
+	return r;
+}
+
+static int describe(struct mcp_job *j, const struct core_named *n, struct err *e)
+{
+	if (jsn_add_str(j->data, "name", n->record.name) &&
+	    jsn_add_str(j->data, "microvm_id", n->record.microvm_id) &&
+	    jsn_add_str(j->data, "endpoint", n->record.endpoint) &&
+	    jsn_add_str(j->data, "state", life_state(n)))
+		return 0;
+	return err_set(e, ERR_INTERNAL, ENOMEM, "the sandbox");
+}
+
+int tool_create(struct mcp_job *j, struct err *e)
+{
+	const struct opt_spec *cpus = &cli_opts[OPT_CPUS], *memory = &cli_opts[OPT_MEMORY];
+	struct sandbox_spec s = { .name = job_str(j, "name") };
+	const struct backend *b;
+	struct core_named n;
+	struct core_made m;
+	int r = state_check_name(s.name, e);
+
+	if (r < 0)
+		return r;
+	if (job_int(j, "cpus") < (int64_t)cpus->min || job_int(j, "cpus") > (int64_t)cpus->max ||
+	    job_int(j, "memory") < (int64_t)memory->min ||
+	    job_int(j, "memory") > (int64_t)memory->max)
+		return job_fail(j, e, "ValueError", "cpus is %d to %d, memory %d to %d MiB",
+				(int)cpus->min, (int)cpus->max, (int)memory->min, (int)memory->max);
+	s.cpus = (uint32_t)job_int(j, "cpus");
+	s.memory_mib = (uint64_t)job_int(j, "memory");
+	r = life_spec(j, &s, &b, e);
+	if (r == 0)
+		r = core_create(b, &s, &j->progress, LIFE_START_NS, &m, e);
+	if (r == 0)
+		r = core_keep(&m, e);
+	if (r == 0)
+		r = job_find(j, &n, NULL, e);
+	if (r < 0)
+		return r;
+	r = describe(j, &n, e);
+	core_named_done(&n);
+	return r;
+}
+
+/* --- started, stopped, removed --- */
+
+static int resume(struct mcp_job *j, const struct core_named *n, struct err *e)
+{
+	int r;
+
+	if (!n->backend->resume)
+		return unsupported(j, n->backend, "start a sandbox again", e);
+	core_cancel_begin(&j->progress);
+	r = n->backend->resume(n->record.microvm_id, &j->progress, loop_now() + LIFE_START_NS, e);
+	core_cancel_end();
+	return r;
+}
+
+int tool_start(struct mcp_job *j, struct err *e)
+{
+	struct core_named n;
+	struct sandbox_info i;
+	int r = job_find(j, &n, "SandboxError", e);
+
+	if (r < 0)
+		return r;
+	r = n.backend->info(n.record.microvm_id, &i, e);
+	if (r == 0 && i.state != SANDBOX_RUNNING)
+		r = resume(j, &n, e);
+	if (r == 0)
+		r = describe(j, &n, e);
+	core_named_done(&n);
+	return r;
+}
+
+int tool_stop(struct mcp_job *j, struct err *e)
+{
+	struct core_named n;
+	struct sandbox_info i;
+	int r = job_find(j, &n, "SandboxError", e);
+
+	if (r < 0)
+		return r;
+	r = n.backend->info(n.record.microvm_id, &i, e);
+	if (r == 0 && i.state != SANDBOX_SUSPENDED && i.state != SANDBOX_TERMINATED)
+		r = n.backend->suspend ? n.backend->suspend(n.record.microvm_id, e)
+				       : unsupported(j, n.backend, "suspend", e);
+	if (r == 0 && (!jsn_add_str(j->data, "name", n.record.name) ||
+		       !jsn_add_str(j->data, "state",
+				    i.state == SANDBOX_TERMINATED ? "stopped" : "suspended")))
+		r = -ENOMEM;
+	core_named_done(&n);
+	return r;
+}
+
+/* The record goes last, so that a machine that could not be removed can still be named. */
+int tool_remove(struct mcp_job *j, struct err *e)
+{
+	struct core_named n;
+	int r = job_find(j, &n, "not_found", e);
+
+	if (r < 0)
+		return r;
+	r = n.backend->remove(n.record.microvm_id, e);
+	if (r == 0)
+		r = state_remove(n.record.name, n.record.microvm_id, e);
+	if (r == 0 && (!jsn_add_str(j->data, "name", n.record.name) ||
+		       !jsn_add_bool(j->data, "removed", true)))
+		r = -ENOMEM;
+	core_named_done(&n);
+	return r;
+}
+
+/* --- waited for --- */
+
+static bool is_over(const char *state)
+{
+	return !strcmp(state, "stopped") || !strcmp(state, "failed");
+}
+
+int tool_wait(struct mcp_job *j, struct err *e)
+{
+	const char *target = job_str(j, "target"), *state;
+	double limit = job_num(j, "timeout");
+	int64_t until =
+		loop_now() + (int64_t)((limit > 0 ? limit < 86400 ? limit : 86400 : 0) * 1e9);
+	struct core_named n;
+	bool timed_out = false;
+	int r = job_find(j, &n, "not_found", e);
+
+	if (r < 0)
+		return r;
+	while (state = life_state(&n),
+	       strcasecmp(state, target) != 0 && !is_over(state) && !timed_out) {
+		(void)poll(NULL, 0, (int)(POLL_NS / 1000000));
+		timed_out = loop_now() > until;
+		job_progress(j, limit - (double)(until - loop_now()) / 1e9, limit, state);
+	}
+	if (timed_out && strcasecmp(state, target) != 0 && !is_over(state)) {
+		j->extra = cJSON_CreateObject();
+		if (!j->extra || !jsn_add_str(j->extra, "state", state))
+			r = -ENOMEM;
+		else
+			r = job_fail(j, e, "timeout", "'%s' is %s, not %s, after %g s",
+				     n.record.name, state, target, limit);
+	} else if (!jsn_add_str(j->data, "name", n.record.name) ||
+		   !jsn_add_str(j->data, "state", state) ||
+		   !jsn_add_bool(j->data, "reached_target", !strcasecmp(state, target))) {
+		r = -ENOMEM;
+	}
+	core_named_done(&n);
+	return r;
+}
+
+/* --- copied --- */
+
+static int tell_children(struct mcp_job *j, const struct core_child *all, size_t n)
+{
+	cJSON *list = cJSON_AddArrayToObject(j->data, "sandboxes"), *o, *why;
+
+	for (size_t i = 0; i < n; i++) {
+		o = list ? cJSON_CreateObject() : NULL;
+		if (!o || !cJSON_AddItemToArray(list, o) || !jsn_add_str(o, "name", all[i].name))
+			return -ENOMEM;
+		if (all[i].child.result == 0) {
+			if (!jsn_add_str(o, "microvm_id", all[i].id))
+				return -ENOMEM;
+			continue;
+		}
+		why = cJSON_AddObjectToObject(o, "error");
+		if (!why || !jsn_add_str(why, "code", err_code_name(all[i].child.err.code)) ||
+		    !jsn_add_str(why, "message", all[i].child.err.msg))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int tool_branch(struct mcp_job *j, struct err *e)
+{
+	const cJSON *names = jsn_get(j->args, "names"), *x;
+	const char *name[BRANCH_MAX];
+	struct core_child *all;
+	struct core_named n;
+	size_t len = 0;
+	int r = 0;
+
+	if (cJSON_GetArraySize(names) < 1 || cJSON_GetArraySize(names) > BRANCH_MAX)
+		return job_fail(j, e, "ValueError", "names: 1 to %d new names", BRANCH_MAX);
+	cJSON_ArrayForEach(x, names)
+	{
+		name[len++] = x->valuestring;
+		r = r < 0 ? r : state_check_name(x->valuestring, e);
+	}
+	if (r == 0)
+		r = job_find(j, &n, "not_found", e);
+	if (r < 0)
+		return r;
+	all = calloc(len, sizeof(*all));
+	if (!all)
+		r = -ENOMEM;
+	else if (!n.backend->branch)
+		r = unsupported(j, n.backend, "branch", e);
+	else
+		r = core_branch(&n, name, len, &j->progress, LIFE_START_NS, all, e);
+	if (r == 0)
+		r = tell_children(j, all, len);
+	free(all);
+	core_named_done(&n);
+	return r;
+}

@@ -90,7 +90,7 @@ KERNEL_IN := image/kernel/build image/kernel/fragment image/kernel/source.lock i
 BASE_IN   := image/base/build image/base/packages image/base/customize
 UPPER_IN  := image/upper/build
 
-deps: build/deps.stamp
+deps: build/deps.stamp build/expat.stamp
 build/deps.stamp: FORCE
 	$(Q)scripts/cached deps build/deps $(DEPS_IN)
 # Objects depend on what they were compiled with, not on the libraries: a changed library costs a link. The time is that of the headers.
@@ -98,6 +98,10 @@ build/deps-headers.stamp: build/deps.stamp
 	$(Q)h=$$(cd build/deps/ && find . -type f \( -name '*.h' -o -name '*-musl-cc' -o -name musl.specs \) | LC_ALL=C sort | \
 		xargs sha256sum | sha256sum) && { [ "$$(cat $@ 2>/dev/null)" = "$$h" ] || \
 		{ printf '%s\n' "$$h" >$@ && touch -r build/deps/$(NATIVE)/include/archive.h $@; }; }
+# By itself, so that it costs nobody the others.
+build/expat.stamp: build/deps.stamp FORCE
+	$(Q)ASB_KEY="$$(cat build/deps.stamp)" scripts/cached expat build/expat deps/expat/build deps/expat/source.lock \
+		deps/expat/source.sha256
 build/kernel-mini.stamp: FORCE
 	$(Q)scripts/cached kernel build/kernel-mini $(KERNEL_IN)
 build/kernel-debian.stamp: FORCE
@@ -123,10 +127,11 @@ build/version.h: FORCE
 	$(Q)scripts/version $@
 
 define arch_rules
-build/$(1)/obj/%.o: %.c config.mk build/deps-headers.stamp | build/version.h
+build/$(1)/obj/%.o: %.c config.mk build/deps-headers.stamp | build/version.h build/expat.stamp
 	@mkdir -p $$(@D)
 	$$(call say,CC,'$$< ($(1))')
 	$$(Q)build/deps/bin/$(1)-musl-cc $$(CFLAGS_MUSL) $$(HARDEN_$(1)) -isystem build/deps/$(1)/include \
+		-isystem build/expat/$(1)/include \
 		$$(CFLAGS) -MMD -MP -c $$< -o $$@
 build/$(1)/libasb.a: $(patsubst %.c,build/$(1)/obj/%.o,$(lib_SRCS))
 	$$(call say,AR,$$@)
@@ -145,7 +150,7 @@ build/$(1)/bin/$(2): $(patsubst %.c,build/$(1)/obj/%.o,$(3)) build/$(1)/libasb.a
 	@mkdir -p $$(@D)
 	$$(call say,LD,'$(2) ($(1))')
 	$$(Q)build/deps/bin/$(1)-musl-cc $$(LDFLAGS_MUSL) $$(LDFLAGS_$(1)) $$(LDFLAGS) -o $$@.full $$(filter %.o,$$^) \
-		build/$(1)/libasb.a -Lbuild/deps/$(1)/lib $(4)
+		build/$(1)/libasb.a -Lbuild/deps/$(1)/lib -Lbuild/expat/$(1)/lib $(4)
 	$$(Q)$(1)-linux-gnu-objcopy --only-keep-debug $$@.full $$@.debug
 	$$(Q)$(1)-linux-gnu-objcopy --strip-all --add-gnu-debuglink=$$@.debug $$@.full $$@
 	$$(Q)rm $$@.full
@@ -197,7 +202,7 @@ define asan_program
 $(1): $(2) build/asan/libasb.a build/deps.stamp
 	@mkdir -p $$(@D)
 	$$(call say,LD,'$(1:build/asan/%=%) (sanitized)')
-	$$(Q)gcc $$(SAN) -o $$@ $$(filter %.o,$$^) build/asan/libasb.a $$(LIBS_ASAN)
+	$$(Q)gcc $$(SAN) -o $$@ $$(filter %.o,$$^) build/asan/libasb.a $$(LIBS_ASAN) -lexpat
 endef
 asan_objs = $(patsubst %.c,build/asan/obj/%.o,$(1))
 $(foreach t,$(UNIT),$(eval $(call asan_program,$(t:%.c=build/asan/%),$(call asan_objs,$(t) $(call link,$(t))))))
@@ -217,7 +222,7 @@ define fuzz_target
 build/fuzz/$(1:fuzz/%.c=%): $(1) $(call link,$(1)) $(lib_SRCS) $(wildcard */*.h */*/*.h) | build/version.h $(seccomp_H)
 	@mkdir -p $$(@D)
 	$$(call say,FUZZ-LD,$$@)
-	$$(Q)clang $$(CFLAGS_FUZZ) -o $$@ $$(filter %.c,$$^) $$(LIBS_ASAN)
+	$$(Q)clang $$(CFLAGS_FUZZ) -o $$@ $$(filter %.c,$$^) $$(LIBS_ASAN) -lexpat
 endef
 $(foreach t,$(FUZZ),$(eval $(call fuzz_target,$(t))))
 fuzz: $(FUZZ:fuzz/%.c=build/fuzz/%)

@@ -87,6 +87,7 @@ static const char *arg_word(const struct command *c)
 	case ARG_COMMAND:
 	case ARG_EXEC:
 	case ARG_SIGNAL:
+	case ARG_WORD:
 	case ARG_PORT:
 		break;
 	case ARG_COPY:

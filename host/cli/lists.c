@@ -23,6 +23,8 @@ const struct cli_pair cli_environment[] = {
 	  "the backend when neither --backend nor the sandbox's record tells" },
 	{ "AGENT_SANDBOX_IMAGE_ARN",
 	  "the image when none is given; an ARN also means --backend aws" },
+	{ "AGENT_SANDBOX_INFRA_STATE", "the file in which asb infra keeps what it has set up" },
+	{ "AGENT_SANDBOX_SETUP", "the sandbox.yaml of asb infra when no -f is given" },
 	{ "AGENT_SANDBOX_STATE",
 	  "the state file; everything else of the local backend is in its folder" },
 	{ "ASB_QEMU", "the QEMU program; else the newest one on PATH and in the usual folders" },
@@ -33,6 +35,7 @@ const struct cli_pair cli_environment[] = {
 };
 
 const struct cli_pair cli_files[] = {
+	{ "~/.agent_sandbox/infra-state.json", "what asb infra has set up on AWS" },
 	{ "~/.agent_sandbox/state.json", "names of sandboxes and the machines behind them" },
 	{ "~/.agent_sandbox/local/vms/ID/", "one local sandbox: its disk, sockets and logs" },
 	{ "../share/asb/", "beside the folder of the program: kernel, guest programs, images" },

@@ -34,6 +34,11 @@ enum opt_id {
 	OPT_NAMES,
 	OPT_GRACE,
 	OPT_MAN,
+	OPT_NEW_FILE,
+	OPT_OVERWRITE,
+	OPT_CONFIG,
+	OPT_STACK,
+	OPT_ALL_STACKS,
 	OPT_TTY,
 	OPT_NO_TTY,
 	OPT_USER,
@@ -64,8 +69,6 @@ enum opt_id {
 	OPT_WAIT_TIMEOUT,
 	OPT_NO_TEMPLATE,
 	OPT_NEW_NAME,
-	OPT_NEW_FILE,
-	OPT_OVERWRITE,
 	OPT_IDLE_TIMEOUT,
 	OPT_MAX_DURATION,
 	OPT_READ_ONLY,
@@ -113,6 +116,7 @@ enum arg_kind {
 	ARG_CHOICE, /* one of choices */
 	ARG_EXEC,   /* as TYPE_EXEC */
 	ARG_SIGNAL, /* as TYPE_SIGNAL */
+	ARG_WORD,   /* anything */
 	ARG_COPY,   /* NAME:PATH, a path here, or "-" */
 	ARG_PORT,   /* [[ADDRESS:]LOCAL:]REMOTE, see ports.h */
 	ARG_COMMAND /* everything from here on, options too */

@@ -281,6 +281,19 @@ const struct command cli_commands[] = {
 		  "The file says what AWS is to have for running sandboxes there: an image, two roles, a "
 		  "bucket, and a network connector if one is wanted. It has every key with its default.",
 	  .examples = EXAMPLES("asb infra init", "asb infra init -f stacks/eu.yaml") },
+	{ .name = "infra output",
+	  .args = takes_output_args,
+	  .opts = takes_infra_output_opts,
+	  .run = cmd_infra_output,
+	  .failure = 1,
+	  .summary = "print what the infrastructure of a stack is called",
+	  .about =
+		  "Prints a JSON document with project, stack and the outputs of the last asb infra up: image_arn, "
+		  "execution_role_arn, build_bucket and, with egress, egress_network_connector_arn, "
+		  "security_group_id, subnet_ids, vpc_id. OUTPUT alone is printed on one line. Nothing is "
+		  "asked of AWS.",
+	  .examples = EXAMPLES("asb infra output", "asb infra output image_arn",
+			       "asb infra output --all") },
 	{ .name = "mcp",
 	  .args = takes_no_args,
 	  .opts = takes_mcp_opts,

@@ -94,6 +94,10 @@ const struct arg_spec takes_shell_args[] = {
 	  .help = "bash, zsh or fish" },
 	{ NULL },
 };
+const struct arg_spec takes_output_args[] = {
+	{ .name = "OUTPUT", .kind = ARG_WORD, .optional = true, .help = "only this one, bare" },
+	{ NULL },
+};
 
 const enum opt_id takes_plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
@@ -151,3 +155,6 @@ const enum opt_id takes_mcp_opts[] = { OPT_BACKEND, OPT_READ_ONLY, OPT_NO_NETWOR
 				       OPT_QUIET,   OPT_VERBOSE,   OPT_HELP,	   OPT_COUNT };
 const enum opt_id takes_infra_init_opts[] = { OPT_NEW_FILE, OPT_OVERWRITE, OPT_JSON, OPT_QUIET,
 					      OPT_VERBOSE,  OPT_HELP,	   OPT_COUNT };
+const enum opt_id takes_infra_output_opts[] = {
+	OPT_CONFIG, OPT_STACK, OPT_ALL_STACKS, OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT
+};

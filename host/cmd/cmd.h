@@ -25,6 +25,7 @@ int cmd_start(const struct cli *c);
 int cmd_restart(const struct cli *c);
 int cmd_rm(const struct cli *c);
 int cmd_infra_init(const struct cli *c);
+int cmd_infra_output(const struct cli *c);
 int cmd_mcp(const struct cli *c);
 int cmd_doctor(const struct cli *c);
 int cmd_version(const struct cli *c);

@@ -84,6 +84,43 @@ struct sandbox_child {
 	struct err err;
 };
 
+/* --- snapshots: kept copies of a sandbox under names of their own --- */
+
+enum snapshot_flags {
+	SNAPSHOT_DISK = 1 << 0, /* no memory: what comes of it boots */
+};
+
+struct snapshot_info { /* no pointers */
+	char name[SANDBOX_NAME_MAX + 1];
+	char source[SANDBOX_NAME_MAX + 1]; /* the sandbox that it is of */
+	char image[SANDBOX_IMAGE_MAX + 1]; /* with the version */
+	bool memory;
+	uint32_t cpus;
+	uint64_t memory_mib;
+	int64_t created_s;
+	uint64_t bytes,
+		disk_bytes; /* lengths of its files; what they have on the disk, shared or not */
+	char broken[256];   /* why it cannot be used, or "" */
+};
+
+struct snapshot_ops {
+	/* Of sandbox ID, under NAME; durable. A running one runs on, a suspended one stays so; of one that has ended only
+	 * a SNAPSHOT_DISK can be made. On failure nothing of it remains. */
+	int (*create)(const char *id, const char *name, unsigned flags, const struct progress *p,
+		      int64_t deadline_ns, struct err *e);
+	/* CHILD, which is recorded, begins with it. Negative: nothing of CHILD remains. -ESTALE + ERR_CONFLICT: its memory
+	 * does not fit this machine. */
+	int (*restore)(const char *name, struct sandbox_child *child, unsigned flags,
+		       const struct progress *p, int64_t deadline_ns, struct err *e);
+	int (*list)(int (*fn)(void *arg, const struct snapshot_info *i), void *arg, struct err *e);
+	int (*inspect)(const char *name, char **ret_json, struct err *e); /* caller frees */
+	int (*remove)(const char *name, struct err *e);
+	/* To and from one file. NAME of load: NULL = that in the file. -ESTALE: as restore. */
+	int (*save)(const char *name, int fd, const struct progress *p, struct err *e);
+	int (*load)(int fd, const char *name, unsigned flags, const struct progress *p,
+		    char ret_name[SANDBOX_NAME_MAX + 1], struct err *e);
+};
+
 struct backend_owner; /* a sandbox that was just created and is still the caller's to lose */
 
 struct backend {
@@ -145,6 +182,8 @@ struct backend {
 	/* Removes what crashed processes left behind (unlocked folders of sandboxes nobody
 	 * records). Cheap when there is none. */
 	void (*collect)(void);
+
+	const struct snapshot_ops *snapshots; /* NULL: it has none */
 };
 
 extern const struct backend backend_local;

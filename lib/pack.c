@@ -80,8 +80,7 @@ static void describe(struct archive_entry *en, const struct packer *p, const str
 		archive_entry_set_rdev(en, st->st_rdev);
 }
 
-/* Tells EN where FD has holes. A file system that does not know has none. */
-static void find_holes(struct archive_entry *en, int fd, const struct stat *st)
+void pack_holes(struct archive_entry *en, int fd, const struct stat *st)
 {
 	off_t at = 0;
 
@@ -283,7 +282,7 @@ static int pack_opened(struct packer *p, struct archive_entry *en, int dir, cons
 	if (p->held)
 		archive_entry_set_size(en, (int64_t)p->held);
 	else if (S_ISREG(st.st_mode))
-		find_holes(en, fd, &st);
+		pack_holes(en, fd, &st);
 	r = pack_member(p, en, S_ISREG(st.st_mode) ? fd : -1);
 	return r < 0 || S_ISREG(st.st_mode) ? r : pack_children(p, fd_take(&fd), depth);
 }

@@ -41,4 +41,9 @@ struct pack_count {
  */
 int pack_tree(const struct pack_spec *s, struct pack_count *ret, struct err *e) MUST_CHECK;
 
+/* Tells the entry of libarchive that is to hold FD where that has holes. A file system that does not know has none. */
+struct archive_entry;
+struct stat;
+void pack_holes(struct archive_entry *en, int fd, const struct stat *st);
+
 #endif

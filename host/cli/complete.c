@@ -84,6 +84,7 @@ static const char *arg_word(const struct command *c)
 	case ARG_CHOICE:
 		return "choice";
 	case ARG_IMAGE:
+	case ARG_NAME:
 	case ARG_COMMAND:
 	case ARG_EXEC:
 	case ARG_SIGNAL:
@@ -91,7 +92,10 @@ static const char *arg_word(const struct command *c)
 	case ARG_PORT:
 		break;
 	case ARG_COPY:
+	case ARG_FILE:
 		return "copy";
+	case ARG_SNAPSHOT:
+		return a->many ? "snapshots" : "snapshot";
 	}
 	return "none";
 }
@@ -123,6 +127,8 @@ static const char bash_tail[] =
 	"\tfi\n"
 	"\tcase $kind in\n"
 	"\tsandbox) ((plain == 0)) && words=$(asb ls -q 2>/dev/null) ;;\n"
+	"\tsnapshot) ((plain == 0)) && words=$(asb snapshot ls -q 2>/dev/null) ;;\n"
+	"\tsnapshots) words=$(asb snapshot ls -q 2>/dev/null) ;;\n"
 	"\tsandboxes) words=$(asb ls -q 2>/dev/null) ;;\n"
 	"\tcopy) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n"
 	"\ttopic | choice | command) ((plain == 0)) && words=$list ;;\n"
@@ -274,7 +280,9 @@ static int zsh_command(struct buf *out, const struct command *c)
 	}
 	if (r == 0 && a->name && a->kind == ARG_SANDBOX)
 		r = buf_addf(out, " \\\n\t\t\t'%s:sandbox:_asb_sandboxes'", a->many ? "*" : "1");
-	if (r == 0 && a->name && a->kind == ARG_COPY)
+	if (r == 0 && a->name && a->kind == ARG_SNAPSHOT)
+		r = buf_addf(out, " \\\n\t\t\t'%s:snapshot:_asb_snapshots'", a->many ? "*" : "1");
+	if (r == 0 && a->name && (a->kind == ARG_COPY || a->kind == ARG_FILE))
 		r = buf_adds(out, " \\\n\t\t\t'*:file:_files'");
 	if (r == 0 && a->name && a->kind == ARG_CHOICE) {
 		r = buf_adds(out, " \\\n\t\t\t'1:shell:(");
@@ -293,6 +301,8 @@ static int zsh_script(struct buf *out)
 	int r = buf_adds(
 		out, "#compdef asb\n# zsh completion for asb, printed by: asb completion zsh\n"
 		     "_asb_sandboxes()\n{\n\tlocal -a names=(${(f)\"$(asb ls -q 2>/dev/null)\"})\n"
+		     "\tcompadd -a names\n}\n_asb_snapshots()\n{\n"
+		     "\tlocal -a names=(${(f)\"$(asb snapshot ls -q 2>/dev/null)\"})\n"
 		     "\tcompadd -a names\n}\n_asb_commands()\n{\n\tlocal -a list=(\n");
 
 	for (const struct command *c = cli_commands; c->name && r == 0; c++) {
@@ -411,13 +421,15 @@ static int fish_command(struct buf *out, const struct command *c)
 		r = fish_name(out, c);
 	for (const enum opt_id *id = c->opts; *id != OPT_COUNT && r == 0; id++)
 		r = fish_option(out, when, &cli_opts[*id]);
-	if (r == 0 && a->name && a->kind == ARG_COPY)
+	if (r == 0 && a->name && (a->kind == ARG_COPY || a->kind == ARG_FILE))
 		return buf_addf(out, "complete -c asb -n %s -F\n", when);
 	if (r < 0 || !a->name || a->kind == ARG_IMAGE || a->kind == ARG_COMMAND)
 		return r;
 	r = buf_addf(out, "complete -c asb -n %s -a '", when);
 	if (r == 0 && a->kind == ARG_SANDBOX)
 		r = buf_adds(out, "(asb ls -q 2>/dev/null)");
+	else if (r == 0 && a->kind == ARG_SNAPSHOT)
+		r = buf_adds(out, "(asb snapshot ls -q 2>/dev/null)");
 	else if (r == 0 && a->kind == ARG_CHOICE)
 		r = add_choices(out, a->choices);
 	else if (r == 0)

@@ -105,6 +105,8 @@ const struct opt_spec cli_opts[OPT_COUNT] = {
 			   .many = true,
 			   .arg = "NAME",
 			   .help = "the name of a copy; given several times, as many copies" },
+	[OPT_DISK_ONLY] = { .name = "disk-only",
+			    .help = "leave the memory out: what comes of it boots from the disk" },
 	[OPT_NO_TEMPLATE] = { .name = "no-template",
 			      .help = "boot, and neither use nor leave a template" },
 	[OPT_INTERACTIVE] = { .name = "interactive",

@@ -334,7 +334,8 @@ static int add_plain(struct cli *c, char *word, struct err *e)
 
 	if (!a || c->names_len >= CLI_NAMES_MAX)
 		return usage(e, "unexpected argument", word, "there is nothing it could mean");
-	if (a->kind == ARG_SANDBOX && state_check_name(word, e) < 0)
+	if ((a->kind == ARG_SANDBOX || a->kind == ARG_SNAPSHOT || a->kind == ARG_NAME) &&
+	    state_check_name(word, e) < 0)
 		return -EINVAL;
 	if (a->kind == ARG_CHOICE && check_choice(a->choices, word) < 0)
 		return usage(e, a->name, word, "is not one of those that there are");
@@ -345,7 +346,7 @@ static int add_plain(struct cli *c, char *word, struct err *e)
 			     "must be [[ADDRESS:]LOCAL:]REMOTE, ports from 1 to 65535");
 	if (a->kind == ARG_SIGNAL && check_signal(a->name, word, &ignored, e) < 0)
 		return -EINVAL;
-	if (a->kind == ARG_COPY && !*word)
+	if ((a->kind == ARG_COPY || a->kind == ARG_FILE) && !*word)
 		return usage(e, a->name, word, "must not be empty");
 	if (a->kind == ARG_IMAGE && (!*word || strlen(word) > SANDBOX_IMAGE_MAX))
 		return usage(e, "image", word, "is not an image's name");

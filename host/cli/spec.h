@@ -74,6 +74,7 @@ enum opt_id {
 	OPT_READ_ONLY,
 	OPT_NO_NETWORK,
 	OPT_PRINT_CONFIG,
+	OPT_DISK_ONLY,
 	OPT_COUNT
 };
 
@@ -110,7 +111,10 @@ struct opt_spec {
 };
 
 enum arg_kind {
-	ARG_SANDBOX, /* a sandbox's name, checked */
+	ARG_SANDBOX,  /* a sandbox's name, checked */
+	ARG_SNAPSHOT, /* a snapshot's, of the same form */
+	ARG_NAME,     /* a new name for either */
+	ARG_FILE,     /* a path here, or "-" */
 	ARG_IMAGE,
 	ARG_TOPIC,  /* a command's name */
 	ARG_CHOICE, /* one of choices */

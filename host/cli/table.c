@@ -253,6 +253,88 @@ const struct command cli_commands[] = {
 		  "randomness and clock are their own (docs/snapshots.md).\n\n"
 		  "A suspended sandbox can be copied too, and stays suspended.",
 	  .examples = EXAMPLES("asb branch app --name try1", "asb branch app --name a --name b") },
+	{ .name = "snapshot create",
+	  .args = takes_snapshot_create_args,
+	  .opts = takes_snapshot_opts,
+	  .run = cmd_snapshot_create,
+	  .failure = 1,
+	  .summary = "keep a copy of a sandbox under a name",
+	  .about =
+		  "A running sandbox writes its files to its disk, stands still while its changed memory and its "
+		  "disk are copied, and runs on; commands that were attached to it go on. A suspended one "
+		  "stays so. Of one that has ended only the disk can be kept, and so it is with "
+		  "--disk-only: what is restored from that boots, with any QEMU and CPU.\n\n"
+		  "A snapshot needs neither the sandbox nor the template it came from; it does need its image.",
+	  .examples = EXAMPLES("asb snapshot create app", "asb snapshot create app before-upgrade",
+			       "asb snapshot create app files --disk-only") },
+	{ .name = "snapshot restore",
+	  .args = takes_snapshot_restore_args,
+	  .opts = takes_snapshot_restore_opts,
+	  .run = cmd_snapshot_restore,
+	  .failure = 1,
+	  .summary = "make a new sandbox from a snapshot",
+	  .about =
+		  "NAME goes on where the sandbox of the snapshot was, with the same processes and commands "
+		  "and an identity, host name, randomness and clock of its own. It can be done any number of "
+		  "times.\n\n"
+		  "Memory fits only the QEMU, accelerator, CPU and image that it ran with, and is refused "
+		  "elsewhere. With --disk-only it is left out, and NAME boots from the disk.",
+	  .examples = EXAMPLES("asb snapshot restore before-upgrade app2",
+			       "asb snapshot restore before-upgrade app3 --disk-only") },
+	{ .name = "snapshot ls",
+	  .args = takes_no_args,
+	  .opts = takes_ls_opts,
+	  .run = cmd_snapshot_ls,
+	  .failure = 1,
+	  .summary = "list the snapshots",
+	  .about =
+		  "SIZE is what its files say they hold, ON DISK what they take there: holes take nothing, and "
+		  "what is shared with sandboxes, templates and other snapshots counts for each.",
+	  .examples = EXAMPLES("asb snapshot ls", "asb snapshot ls --json") },
+	{ .name = "snapshot inspect",
+	  .args = takes_snapshot_args,
+	  .opts = takes_plain_opts,
+	  .run = cmd_snapshot_inspect,
+	  .failure = 1,
+	  .summary = "print all that is known of a snapshot, as JSON",
+	  .about =
+		  "Its sandbox's configuration, what its memory needs, and its files with their checksums.",
+	  .examples = EXAMPLES("asb snapshot inspect before-upgrade") },
+	{ .name = "snapshot rm",
+	  .args = takes_some_snapshots,
+	  .opts = takes_plain_opts,
+	  .run = cmd_snapshot_rm,
+	  .failure = 1,
+	  .summary = "remove snapshots",
+	  .about = "Sandboxes that were restored from one are not touched, running or not.",
+	  .examples = EXAMPLES("asb snapshot rm before-upgrade") },
+	{ .name = "snapshot save",
+	  .args = takes_snapshot_save_args,
+	  .opts = takes_plain_opts,
+	  .run = cmd_snapshot_save,
+	  .failure = 1,
+	  .summary = "write a snapshot to one file",
+	  .about =
+		  "The file is compressed and needs nothing else but the image, of which it has the checksum. It "
+		  "holds all that was in the sandbox's memory, secrets too, and is readable by you alone. A "
+		  "damaged snapshot is refused. FILE is replaced when all is written.",
+	  .examples =
+		  EXAMPLES("asb snapshot save before-upgrade app.snap",
+			   "asb snapshot save before-upgrade - | ssh other asb snapshot load -") },
+	{ .name = "snapshot load",
+	  .args = takes_snapshot_load_args,
+	  .opts = takes_snapshot_opts,
+	  .run = cmd_snapshot_load,
+	  .failure = 1,
+	  .summary = "take a snapshot in from a file",
+	  .about =
+		  "A file of another format, of another QEMU, accelerator, CPU or image, one that was cut or "
+		  "changed: all are refused with the reason, and nothing of them remains. --disk-only takes the "
+		  "disk alone, and so also what is of another QEMU or CPU.\n\n"
+		  "Load only what comes from somebody you trust: checksums find damage, and say nothing about who wrote "
+		  "the file.",
+	  .examples =
+		  EXAMPLES("asb snapshot load app.snap", "asb snapshot load app.snap app-copy") },
 	{ .name = "restart",
 	  .args = takes_some_sandboxes,
 	  .opts = takes_restart_opts,

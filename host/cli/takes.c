@@ -99,6 +99,41 @@ const struct arg_spec takes_output_args[] = {
 	{ NULL },
 };
 
+const struct arg_spec takes_snapshot_args[] = {
+	{ .name = "SNAPSHOT", .kind = ARG_SNAPSHOT, .help = "the snapshot" },
+	{ NULL },
+};
+const struct arg_spec takes_some_snapshots[] = {
+	{ .name = "SNAPSHOT", .kind = ARG_SNAPSHOT, .many = true, .help = "the snapshots" },
+	{ NULL },
+};
+const struct arg_spec takes_snapshot_create_args[] = {
+	{ .name = "SANDBOX", .kind = ARG_SANDBOX, .help = "the sandbox" },
+	{ .name = "NAME",
+	  .kind = ARG_NAME,
+	  .optional = true,
+	  .help = "the name of the snapshot; else that of the sandbox and the time" },
+	{ NULL },
+};
+const struct arg_spec takes_snapshot_restore_args[] = {
+	{ .name = "SNAPSHOT", .kind = ARG_SNAPSHOT, .help = "the snapshot" },
+	{ .name = "NAME", .kind = ARG_NAME, .help = "the name of the new sandbox" },
+	{ NULL },
+};
+const struct arg_spec takes_snapshot_save_args[] = {
+	{ .name = "SNAPSHOT", .kind = ARG_SNAPSHOT, .help = "the snapshot" },
+	{ .name = "FILE", .kind = ARG_FILE, .help = "the file, or - for standard output" },
+	{ NULL },
+};
+const struct arg_spec takes_snapshot_load_args[] = {
+	{ .name = "FILE", .kind = ARG_FILE, .help = "the file, or - for standard input" },
+	{ .name = "NAME",
+	  .kind = ARG_NAME,
+	  .optional = true,
+	  .help = "the name of the snapshot; else the one that it had" },
+	{ NULL },
+};
+
 const enum opt_id takes_plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_ls_opts[] = { OPT_NAMES, OPT_JSON, OPT_HELP, OPT_COUNT };
@@ -158,3 +193,8 @@ const enum opt_id takes_infra_init_opts[] = { OPT_NEW_FILE, OPT_OVERWRITE, OPT_J
 const enum opt_id takes_infra_output_opts[] = {
 	OPT_CONFIG, OPT_STACK, OPT_ALL_STACKS, OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT
 };
+const enum opt_id takes_snapshot_opts[] = { OPT_DISK_ONLY, OPT_JSON, OPT_QUIET,
+					    OPT_VERBOSE,   OPT_HELP, OPT_COUNT };
+const enum opt_id takes_snapshot_restore_opts[] = { OPT_DISK_ONLY, OPT_START_TIMEOUT, OPT_JSON,
+						    OPT_QUIET,	   OPT_VERBOSE,	      OPT_HELP,
+						    OPT_COUNT };

@@ -17,4 +17,9 @@ extern const enum opt_id takes_plain_opts[], takes_text_opts[], takes_ls_opts[],
 	takes_logs_opts[], takes_forward_opts[], takes_manifest_opts[], takes_infra_init_opts[],
 	takes_infra_output_opts[], takes_mcp_opts[];
 
+extern const struct arg_spec takes_snapshot_args[], takes_some_snapshots[],
+	takes_snapshot_create_args[], takes_snapshot_restore_args[], takes_snapshot_save_args[],
+	takes_snapshot_load_args[];
+extern const enum opt_id takes_snapshot_opts[], takes_snapshot_restore_opts[];
+
 #endif

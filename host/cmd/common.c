@@ -72,22 +72,27 @@ const char *cmd_create_hint(const struct err *e, const char *name)
 
 /* --- several names --- */
 
-static bool add_outcome(cJSON *list, const char *name, const char *word, const struct err *e)
+static bool add_outcome(cJSON *list, const char *name, const char *word, const struct err *e,
+			const char *hint)
 {
 	cJSON *j = cJSON_CreateObject();
 
 	if (!j || !cJSON_AddItemToArray(list, j) || !jsn_add_str(j, "name", name) ||
 	    !jsn_add_str(j, "action", e ? NULL : word))
 		return false;
-	return cJSON_AddItemToObject(j, "error",
-				     e ? out_error_json(e, cmd_hint(e, name)) : cJSON_CreateNull());
+	return cJSON_AddItemToObject(j, "error", e ? out_error_json(e, hint) : cJSON_CreateNull());
 }
 
-int cmd_each(const struct cli *c,
-	     int (*fn)(const struct cli *c, const char *name, const char **ret_word, struct err *e))
+int cmd_each(const struct cli *c, cmd_one_fn *fn)
+{
+	return cmd_each_of(c, "sandboxes", cmd_hint, fn);
+}
+
+int cmd_each_of(const struct cli *c, const char *key,
+		const char *(*hint)(const struct err *e, const char *name), cmd_one_fn *fn)
 {
 	AUTO_JSN *doc = cJSON_CreateObject();
-	cJSON *list = cJSON_AddArrayToObject(doc, "sandboxes"), *give;
+	cJSON *list = cJSON_AddArrayToObject(doc, key), *give;
 	int status = 0;
 
 	for (unsigned i = 0; i < c->names_len; i++) {
@@ -96,13 +101,14 @@ int cmd_each(const struct cli *c,
 		int r = fn(c, name, &word, &e);
 
 		if (r < 0) {
-			out_error_line(&e, cmd_hint(&e, name));
+			out_error_line(&e, hint(&e, name));
 			status = c->cmd->failure;
 		} else if (!out_json_wanted() && strcmp(word, "unchanged") != 0) {
 			if (out_line("%s %s", word, name) < 0)
 				status = c->cmd->failure;
 		}
-		if (list && !add_outcome(list, name, word, r < 0 ? &e : NULL))
+		if (list && !add_outcome(list, name, word, r < 0 ? &e : NULL,
+					 r < 0 ? hint(&e, name) : NULL))
 			list = NULL;
 	}
 	if (!out_json_wanted())
@@ -171,4 +177,18 @@ cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info 
 		return NULL;
 	j = NULL;
 	return ret;
+}
+
+int cmd_tell_created(const struct cli *c, const struct backend *b, const char *name, const char *id)
+{
+	struct state_record r = { .name = NULL };
+	struct sandbox_info i;
+	int rc = -ENOENT;
+
+	if (!out_json_wanted())
+		return out_line("created %s (%s)", name, id) < 0 ? c->cmd->failure : 0;
+	if (state_get(name, &r, NULL) == 0)
+		rc = out_doc(cmd_sandbox_json(&r, b->info(id, &i, NULL) == 0 ? &i : NULL));
+	state_record_done(&r);
+	return rc < 0 ? c->cmd->failure : 0;
 }

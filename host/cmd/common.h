@@ -41,12 +41,18 @@ static inline int cmd_unsupported(const struct backend *b, const char *what, str
  * document of all), tells the errors, goes on, and returns the exit status. FN sets *RET_WORD,
  * "unchanged" for nothing done.
  */
-int cmd_each(const struct cli *c, int (*fn)(const struct cli *c, const char *name,
-					    const char **ret_word, struct err *e));
+typedef int cmd_one_fn(const struct cli *c, const char *name, const char **ret_word, struct err *e);
+int cmd_each(const struct cli *c, cmd_one_fn *fn);
+/* The same for what is no sandbox: KEY is the name of the document's list, HINT what cmd_hint is for sandboxes. */
+int cmd_each_of(const struct cli *c, const char *key,
+		const char *(*hint)(const struct err *e, const char *name), cmd_one_fn *fn);
 
 /* INFO, and the fields of the record, as the JSON object that ls and ps print. I may be NULL: no
  * machine. NULL: memory. */
 struct cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info *i)
+	MUST_CHECK;
+/* "created NAME (ID)", or the document of that sandbox. The exit status. */
+int cmd_tell_created(const struct cli *c, const struct backend *b, const char *name, const char *id)
 	MUST_CHECK;
 /* "RUNNING", "MISSING", … */
 const char *cmd_state(const struct state_record *r, const struct sandbox_info *i);

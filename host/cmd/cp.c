@@ -73,41 +73,26 @@ static int read_words(struct cp *p, struct err *e)
 }
 
 /* --- what is told --- */
-static void size_text(uint64_t n, char *out, size_t size)
-{
-	static const char units[][4] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	unsigned u = 0;
-	uint64_t tenths = n * 10;
-
-	while (u + 1 < ARRAY_LEN(units) && n >> (10 * (u + 1)))
-		u++;
-	if (u)
-		tenths = (n >> (10 * (u - 1))) * 10 / 1024;
-	ignore_result(u ? str_format(out, size, "%llu.%llu %s", (unsigned long long)tenths / 10,
-				     (unsigned long long)tenths % 10, units[u])
-			: str_format(out, size, "%llu B", (unsigned long long)n));
-}
-
 static void on_progress(void *arg, uint64_t bytes)
 {
 	struct cp *p = arg;
 	int64_t now = loop_now();
-	char text[40];
+	char text[STR_SIZE];
 
 	if (now - p->shown < PROGRESS_NS || p->c->val[OPT_VERBOSE].set)
 		return;
 	p->shown = now;
-	size_text(bytes, text, sizeof(text));
+	str_size(bytes, text);
 	p->progress.fn(p->progress.arg, text, (now - p->begun) / 1000000);
 }
 
 static int told(const struct cp *p, const struct copy_count *n)
 {
 	cJSON *j;
-	char text[40];
+	char text[STR_SIZE];
 
 	if (!out_json_wanted()) {
-		size_text(n->bytes, text, sizeof(text));
+		str_size(n->bytes, text);
 		if (strcmp(p->to.path, "-") != 0 || *p->to.name)
 			out_note("copied %s in %llu %s to %s", text, (unsigned long long)n->members,
 				 n->members == 1 ? "file" : "files and directories",

@@ -6,23 +6,6 @@
 #include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
 
-static int told(const struct cli *c, const struct core_made *m)
-{
-	struct sandbox_info i;
-	struct state_record r = { .name = NULL };
-	int rc = -ENOMEM;
-
-	if (!out_json_wanted()) {
-		out_note("%s runs on the %s backend", m->name, m->backend->name);
-		return out_line("created %s (%s)", m->name, m->id) < 0 ? c->cmd->failure : 0;
-	}
-	if (state_get(m->name, &r, NULL) == 0)
-		rc = out_doc(
-			cmd_sandbox_json(&r, m->backend->info(m->id, &i, NULL) == 0 ? &i : NULL));
-	state_record_done(&r);
-	return rc < 0 ? c->cmd->failure : 0;
-}
-
 int cmd_create(const struct cli *c)
 {
 	struct sandbox_spec s = { .name = c->names[0],
@@ -53,5 +36,9 @@ int cmd_create(const struct cli *c)
 	core_env_free(&env);
 	if (r < 0 && core_cancelled())
 		core_die_of(core_cancelled());
-	return r < 0 ? cmd_fail(c, &e, cmd_create_hint(&e, s.name)) : told(c, &m);
+	if (r < 0)
+		return cmd_fail(c, &e, cmd_create_hint(&e, s.name));
+	if (!out_json_wanted())
+		out_note("%s runs on the %s backend", m.name, m.backend->name);
+	return cmd_tell_created(c, m.backend, m.name, m.id);
 }

@@ -81,6 +81,11 @@ int core_branch(const struct core_named *src, const char *const *names, size_t n
 		struct progress *p, int64_t limit_ns, struct core_child *ret, struct err *e)
 	MUST_CHECK;
 
+/* The same for one sandbox NAME that begins with a snapshot of B. -ESTALE + ERR_CONFLICT: its memory does not fit. */
+int core_restore(const struct backend *b, const char *snapshot, const char *name, unsigned flags,
+		 struct progress *p, int64_t limit_ns, struct core_child *ret, struct err *e)
+	MUST_CHECK;
+
 /* "asb-run-<8 hex digits>" */
 int core_run_name(char ret[static SANDBOX_NAME_MAX + 1], struct err *e) MUST_CHECK;
 

@@ -11,6 +11,7 @@
 #include "host/local/client.h"
 #include "host/local/expiry.h"
 #include "host/local/saved.h"
+#include "host/local/snapshot.h"
 #include "host/local/start.h"
 #include "host/local/vmdir.h"
 #include "host/local/wake.h"
@@ -273,4 +274,5 @@ const struct backend backend_local = {
 	.connect = local_connect,
 	.open_log = local_open_log,
 	.collect = vmdir_collect,
+	.snapshots = &snapshots_local,
 };

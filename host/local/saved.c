@@ -68,7 +68,7 @@ int saved_commit(int dirfd, const struct saved *s, struct err *e)
 	return r < 0 ? err_set(e, ERR_IO, -r, "its memory cannot be written to the disk") : 0;
 }
 
-int saved_read(int dirfd, const char *fit, struct saved *ret, struct err *e)
+int saved_read_in(int saveddir, const char *what, const char *fit, struct saved *ret, struct err *e)
 {
 	AUTO_JSN *j = NULL;
 	AUTO_BUF b;
@@ -77,7 +77,7 @@ int saved_read(int dirfd, const char *fit, struct saved *ret, struct err *e)
 	int r;
 
 	buf_init(&b, STATE_MAX);
-	r = fd_read_file(dirfd, SAVED "/state.json", &b);
+	r = fd_read_file(saveddir, "state.json", &b);
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, SAVED "/state.json");
 	j = jsn_parse(b.p ? b.p : "", b.len, e);
@@ -87,11 +87,21 @@ int saved_read(int dirfd, const char *fit, struct saved *ret, struct err *e)
 		return err_wrap(e, SAVED "/state.json");
 	if (format == FORMAT && !strcmp(was, fit))
 		return 0;
-	(void)err_set(
-		e, ERR_CONFLICT, 0,
-		"the sandbox was suspended under another QEMU, accelerator, CPU or image, and its memory does "
-		"not fit this one; `asb restart` boots it from its disk");
+	(void)err_set(e, ERR_CONFLICT, 0, "%s", what);
 	return -ESTALE;
+}
+
+int saved_read(int dirfd, const char *fit, struct saved *ret, struct err *e)
+{
+	AUTO_FD fd = openat(dirfd, SAVED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_set(e, ERR_IO, errno, SAVED);
+	return saved_read_in(
+		fd,
+		"the sandbox was suspended under another QEMU, accelerator, CPU or image, and its memory does "
+		"not fit this one; `asb restart` boots it from its disk",
+		fit, ret, e);
 }
 
 int saved_drop(int dirfd, struct err *e)

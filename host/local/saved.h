@@ -33,6 +33,10 @@ int saved_commit(int dirfd, const struct saved *s, struct err *e) MUST_CHECK;
 /* RET->fit is not set: FIT is compared with what was noted. -ESTALE + ERR_CONFLICT when it is another. */
 int saved_read(int dirfd, const char *fit, struct saved *ret, struct err *e) MUST_CHECK;
 
+/* The same for the folder SAVED itself, and what is wrong said of its WHAT. */
+int saved_read_in(int saveddir, const char *what, const char *fit, struct saved *ret, struct err *e)
+	MUST_CHECK;
+
 /* Forgets it, in one step: from here on the guest may run. Fine when there is none. Also removes what is half made. */
 int saved_drop(int dirfd, struct err *e) MUST_CHECK;
 

@@ -196,8 +196,8 @@ static int take_config(const cJSON *j, struct snap_meta *m, struct err *e)
 		r = state_check_name(m->config.name, e);
 	if (r == 0 && !vmdir_is_id(m->config.id))
 		r = wrong(e, "id");
-	if (r == 0 && m->config.cpus > 1024)
-		r = wrong(e, "cpus");
+	if (r == 0 && m->config.memory_mib == 0)
+		r = wrong(e, "memory_mib"); /* it was not there */
 	cJSON_ArrayForEach(v, m->config.env) if (r == 0 && !cJSON_IsString(v)) r = wrong(e, "env");
 	return r;
 }

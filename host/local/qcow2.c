@@ -32,5 +32,8 @@ int qcow2_check(const unsigned char *p, size_t n, struct err *e)
 	else if (number(p + 72, 8) &
 		 ~1ULL) /* bit 0: was not closed, as in a copy of a running one */
 		why = "has features that are not known here";
-	return why ? err_set(e, ERR_INVALID, EINVAL, "the disk of the snapshot %s", why) : 0;
+	if (!why)
+		return 0;
+	(void)err_set(e, ERR_INVALID, 0, "the disk of the snapshot %s", why);
+	return -EINVAL;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "host/local/life_int.h"
@@ -119,6 +120,14 @@ static void on_address(void *arg, const cJSON *ret, const char *why)
 		loop_arm(&vm->loop, &s->step, 0);
 }
 
+/* Of a failed write QEMU says no more than that. */
+static bool is_full(const char *dir)
+{
+	struct statvfs st;
+
+	return statvfs(dir, &st) == 0 && (st.f_bavail == 0 || (st.f_files && st.f_favail == 0));
+}
+
 static void on_devices(void *arg, const cJSON *ret, const char *why)
 {
 	struct vm *vm = arg;
@@ -126,9 +135,9 @@ static void on_devices(void *arg, const cJSON *ret, const char *why)
 
 	if (!vm->save)
 		return;
-	r = ret ? memory_ask(vm, on_address) : -EIO;
+	r = ret ? memory_ask(vm, on_address) : is_full(vm->save->dir) ? -ENOSPC : -EIO;
 	if (r < 0)
-		over(vm, r, ret ? strerror(-r) : why);
+		over(vm, r, ret || r == -ENOSPC ? strerror(-r) : why);
 }
 
 static void on_stopped(void *arg, const cJSON *ret, const char *why)

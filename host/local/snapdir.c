@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -120,8 +121,8 @@ int snapdir_check(int dirfd, const struct snap_meta *m, struct err *e)
 {
 	for (int p = 0; p < SNAP_PARTS; p++) {
 		const struct snap_part_meta *was = &m->part[p];
-		char changed[40];
-		uint64_t bytes;
+		char changed[40] = "";
+		uint64_t bytes = 0;
 		int r = was->there ? look(dirfd, (enum snap_part)p, &bytes, changed) : 0;
 
 		if (r < 0)
@@ -147,22 +148,28 @@ uint64_t snapdir_bytes(int dirfd)
 	return n;
 }
 
+static int is_snapshot(const struct dirent *d)
+{
+	return state_check_name(d->d_name, NULL) == 0;
+}
+
 int snapdir_each(int (*fn)(void *arg, const char *name), void *arg, struct err *e)
 {
 	char root[LOCAL_PATH_MAX];
-	struct dirent *d;
-	DIR *dir;
-	int r = root_path(root, e);
+	struct dirent **all;
+	int n, r = root_path(root, e);
 
 	if (r < 0)
 		return r;
-	dir = opendir(root);
-	if (!dir)
+	n = scandir(root, &all, is_snapshot, alphasort);
+	if (n < 0)
 		return err_set(e, ERR_IO, errno, "%s", root);
-	while (r == 0 && (d = readdir(dir)))
-		if (state_check_name(d->d_name, NULL) == 0)
-			r = fn(arg, d->d_name);
-	(void)closedir(dir);
+	for (int i = 0; i < n; i++) {
+		if (r == 0)
+			r = fn(arg, all[i]->d_name);
+		free(all[i]);
+	}
+	free(all);
 	return r;
 }
 

@@ -34,7 +34,7 @@ void snapdir_abort(struct snap_new *n);
 
 int snapdir_remove(const char *name, struct err *e) MUST_CHECK;
 
-/* Calls FN with the name of each. Non-zero from FN stops and is returned. */
+/* Calls FN with the name of each, in their order. Non-zero from FN stops and is returned. */
 int snapdir_each(int (*fn)(void *arg, const char *name), void *arg, struct err *e) MUST_CHECK;
 
 /*

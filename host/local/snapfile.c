@@ -252,12 +252,15 @@ static int in_failed(const struct snap_in *in, const char *where, struct err *e)
 		return err_set(e, ERR_IO, -in->error, "reading the file");
 	if (archive_errno(in->a) == ENOMEM)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "reading the file");
-	return err_set(e, ERR_INVALID, EBADMSG, "%s: %.300s", where, why ? why : "it is broken");
+	(void)err_set(e, ERR_INVALID, 0, "the file is no whole snapshot: %s%.300s", where,
+		      why ? why : "it is broken");
+	return -EBADMSG;
 }
 
 static int refuse(struct err *e, const char *name, const char *why)
 {
-	return err_set(e, ERR_INVALID, EBADMSG, "the file is no whole snapshot: %s %s", name, why);
+	(void)err_set(e, ERR_INVALID, 0, "the file is no whole snapshot: %s %s", name, why);
+	return -EBADMSG;
 }
 
 /* The next member, which must be a plain file NAME of BYTES bytes (0: any number up to SNAP_META_MAX). */
@@ -271,7 +274,7 @@ static int next_member(struct snap_in *in, const char *name, uint64_t *bytes, st
 	if (r == ARCHIVE_EOF)
 		return refuse(e, name, "is missing");
 	if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
-		return in_failed(in, "the file is no snapshot, or not all of one", e);
+		return in_failed(in, "", e);
 	is = archive_entry_pathname(en);
 	size = archive_entry_size(en);
 	if (!is || strcmp(is, name) != 0)
@@ -299,7 +302,7 @@ static int read_meta(struct snap_in *in, struct snap_meta *meta, struct err *e)
 		return r;
 	n = archive_read_data(in->a, b.p, (size_t)bytes);
 	if (n != (la_ssize_t)bytes)
-		return in_failed(in, SNAP_META, e);
+		return in_failed(in, SNAP_META ": ", e);
 	r = snap_meta_parse(b.p, (size_t)bytes, meta, e);
 	return r < 0 ? err_wrap(e, "the file cannot be loaded") : 0;
 }
@@ -320,7 +323,7 @@ int snapfile_open(ssize_t (*read)(void *arg, void *p, size_t n), void *arg, stru
 	else if (archive_read_support_filter_zstd(in->a) != ARCHIVE_OK ||
 		 archive_read_support_format_tar(in->a) != ARCHIVE_OK ||
 		 archive_read_open(in->a, in, NULL, read_cb, NULL) != ARCHIVE_OK)
-		r = in_failed(in, "the file is no snapshot", e);
+		r = in_failed(in, "", e);
 	if (r == 0)
 		r = read_meta(in, meta, e);
 	if (r == 0)
@@ -368,7 +371,7 @@ static int take_content(struct snap_in *in, int fd, const char *name, uint64_t b
 		if (r == ARCHIVE_EOF)
 			return 0;
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
-			return in_failed(in, name, e);
+			return in_failed(in, "", e);
 		if (at < end || n > bytes || (uint64_t)at > bytes - n)
 			return refuse(e, name, "has bytes where none can be");
 		r = is_zero(p, n) ? 0 : put(fd, p, n, at);
@@ -440,7 +443,7 @@ int snapfile_take(struct snap_in *in, const struct snap_meta *meta, int dirfd, b
 		return 0;
 	if (r == ARCHIVE_OK || r == ARCHIVE_WARN)
 		return refuse(e, "what comes behind its last part", "does not belong to it");
-	return in_failed(in, "behind the last part of the snapshot", e);
+	return in_failed(in, "", e);
 }
 
 void snapfile_close(struct snap_in *in)

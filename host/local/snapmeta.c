@@ -85,7 +85,8 @@ int snap_meta_print(const struct snap_meta *m, bool here, struct buf *out)
 /* --- reading --- */
 static int wrong(struct err *e, const char *what)
 {
-	return err_set(e, ERR_INVALID, EINVAL, "\"%s\" of " SNAP_META, what);
+	(void)err_set(e, ERR_INVALID, 0, "\"%s\" of " SNAP_META " is missing or wrong", what);
+	return -EINVAL;
 }
 
 /* A string of at most SIZE - 1 bytes. ABSENT: it may be missing. */
@@ -192,8 +193,8 @@ static int take_config(const cJSON *j, struct snap_meta *m, struct err *e)
 	if (r <= 0)
 		return r < 0 ? r : wrong(e, "sandbox");
 	r = vm_config_parse(o, &m->config, e);
-	if (r == 0)
-		r = state_check_name(m->config.name, e);
+	if (r == 0 && state_check_name(m->config.name, NULL) < 0)
+		r = wrong(e, "name");
 	if (r == 0 && !vmdir_is_id(m->config.id))
 		r = wrong(e, "id");
 	if (r == 0 && m->config.memory_mib == 0)
@@ -208,8 +209,8 @@ static int take_all(const cJSON *j, struct snap_meta *m, struct err *e)
 	uint64_t created = 0;
 	int r = take(j, "name", m->name, sizeof(m->name), e);
 
-	if (r == 0)
-		r = state_check_name(m->name, e);
+	if (r == 0 && state_check_name(m->name, NULL) < 0)
+		r = wrong(e, "name");
 	if (r == 0)
 		r = jsn_u64(j, "created", 0, INT64_MAX / 2, &created, e);
 	if (r < 0 || jsn_bool(j, "memory", &m->memory, e) < 0 ||

@@ -119,7 +119,7 @@ def restore(h):
 
 def disk_only(h):
     r = h.call("snapshot", "restore", "one", "cold", "--disk-only")
-    same(r.returncode, 0, "restore --disk-only", )
+    same(r.returncode, 0, "restore --disk-only")
     seen = look(h, "cold")
     same((seen[0], seen[4:]), ("cold", ["disk"]), "boots: the file on the disk is there, what was in memory is not")
     h.call("rm", "cold")
@@ -141,7 +141,7 @@ def there_and_back(h):
     same(look(h, "c")[4:6], ["disk", "memory"], "with disk and memory")
     goes_on(h, "c", 0)
     h.call("rm", "c")
-    saved = subprocess.run([h.asb, "snapshot", "save", "two", "-"], env=h.env, capture_output=True, check=False, timeout=120)
+    saved = h.call("snapshot", "save", "two", "-")
     same(saved.returncode, 0, "save to a pipe")
     r = h.call("snapshot", "load", "-", input=saved.stdout)
     same((r.returncode, r.stdout), (1, b""), "its own name is taken")
@@ -198,12 +198,12 @@ def killed(h):
     while h.call("exec", "a", "true").returncode and time.monotonic() < until:
         time.sleep(0.5)
     same(h.call("exec", "a", "true").returncode, 0, "the sandbox runs on")
-    for _ in range(100): # a copy that nobody waits for is finished first
+    for _ in range(100):  # a copy that nobody waits for is finished first
         r = h.call("snapshot", "create", "a", "k", "--disk-only")
         if r.returncode == 0:
             break
         time.sleep(0.2)
-    same(r.returncode, 0, "and the name is free", r)
+    ok(r.returncode == 0, "and the name is free", r)
     for path in glob.glob(store(h, ".new-*")):
         os.utime(path, (1, 1))
     h.call("snapshot", "create", "a", "k2", "--disk-only")
@@ -260,7 +260,7 @@ def refused(h, file):
         return tar(members or [("snapshot.json", json.dumps(m).encode()), ("disk.qcow2", disk)])
 
     r = h.call("snapshot", "load", "-", "good", input=made())
-    same((r.returncode, r.stdout), (0, b"loaded good\n"), "a plain tar by somebody else's hand is taken", )
+    same((r.returncode, r.stdout), (0, b"loaded good\n"), "a plain tar by somebody else's hand is taken")
     h.call("snapshot", "rm", "good")
 
     def put(*path):
@@ -369,12 +369,9 @@ def full_store(h):
         ok(True, "create on a full disk # SKIP needs root to mount a small file system")
         return
     filler = os.path.join(h.path, "filler")
-    with open(filler, "wb", buffering=0) as f:
-        try:
-            while True:
-                f.write(b"x" * (1 << 20))
-        except OSError:
-            pass
+    st = os.statvfs(h.path)
+    with open(filler, "wb") as f:  # the guest's own writes must not fail: then it would not run on
+        os.posix_fallocate(f.fileno(), 0, st.f_bavail * st.f_frsize - (4 << 20))
     before = kept(h)
     r = h.call("snapshot", "create", "a", "toobig")
     ok(r.returncode == 1 and b"space" in r.stderr.lower(), "create on a full disk fails and says so", r)
@@ -384,7 +381,6 @@ def full_store(h):
 
 
 with Home() as home:
-    home.asb = os.environ.get("ASB") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/bin/asb")
     mounted = os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=700m", "tmpfs", home.path],
                                                     check=False, capture_output=True).returncode == 0
     try:

@@ -294,6 +294,7 @@ static void begin(struct put *u)
 	}
 	inherit(u, &old);
 	httpd_set_sink(u->r, sink, u);
+	httpd_in_bulk(u->r);
 }
 
 void route_files_put(struct httpd_req *r)

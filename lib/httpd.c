@@ -223,6 +223,8 @@ static enum MHD_Result on_body(struct httpd_req *r, const char *p, size_t *n)
 	struct httpd_exchange *x = &r->x;
 	ssize_t k = 0;
 
+	if (r->gone)
+		return MHD_NO;
 	if (!httpd_has_reply(r)) {
 		x->in_callback = true;
 		k = take_body(r, p, *n);
@@ -241,6 +243,8 @@ static enum MHD_Result on_body(struct httpd_req *r, const char *p, size_t *n)
 	*n -= (size_t)k;
 	if (*n)
 		httpd_suspend(r);
+	else if (x->bulk && !httpd_has_reply(r))
+		x->bulk(r);
 	return MHD_YES;
 }
 
@@ -300,7 +304,7 @@ static void on_deadline(struct loop_timer *t)
 		read_again(r);
 		return;
 	}
-	if (r->suspended)
+	if (r->suspended && !r->x.in_bulk)
 		return;			  /* what it waits for has its own */
 	(void)shutdown(r->fd, SHUT_RDWR); /* the library sees the end and closes */
 	httpd_set_timeout(r, 1);	  /* or, where it does not look, its own limit does */

@@ -141,6 +141,10 @@ void httpd_wake(struct httpd_req
 void httpd_set_sink(struct httpd_req *r, ssize_t (*sink)(void *arg, const char *p, size_t n),
 		    void *arg);
 
+/* After httpd_set_sink: the sink takes all that it is given, or answers. A large body is then read in large pieces, and the
+ * connection ends with the answer. */
+void httpd_in_bulk(struct httpd_req *r);
+
 /* --- another protocol on the connection (RFC 9110 §7.8); ws.h has WebSocket on top of it --- */
 /*
  * Answers 101 with "Upgrade: PROTOCOL" and the headers added before. When that has been sent, FN gets

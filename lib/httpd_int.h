@@ -8,7 +8,7 @@
 #include "httpd.h"
 
 /* What the files of the server share: httpd.c (libmicrohttpd), httpd_head.c (checks, target),
- * httpd_reply.c (answers), httpd_upgrade.c (101). */
+ * httpd_reply.c (answers), httpd_bulk.c (large bodies), httpd_upgrade.c (101). */
 
 #define HTTPD_HEAD_MAX	  (16U << 10) /* bytes of target and header fields together */
 #define HTTPD_FIELDS_MAX  64
@@ -54,6 +54,9 @@ struct httpd_exchange {
 	uint64_t body_bytes;
 	ssize_t (*sink)(void *arg, const char *p, size_t n);
 	void *sink_arg;
+	void (*bulk)(struct httpd_req *r); /* httpd_bulk.c, of sinks that want it */
+	bool in_bulk;
+	loop_watch_fn *on_hup_event; /* what watches the client otherwise */
 	void (*on_end)(void *arg);
 	void *end_arg;
 	void (*on_hup)(void *arg);

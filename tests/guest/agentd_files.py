@@ -220,6 +220,10 @@ s, b = put(at("synced"), b"xyz", sync=1)
 ok(s == 201 and b == {"size": 3, "path": at("synced")}, "  of a new file", (s, b))
 s, b = put(at("synced"), b"!", sync=1, append=1)
 ok(s == 200 and b["size"] == 4 and read("synced") == b"xyz!", "  and in place", (s, b))
+s, b = put(at("synced"), big, sync=1)
+ok(s == 200 and b["size"] == len(big) and read("synced") == big, "  of a large body", (s, b))
+s, b = put(at("synced"), big, append=1)
+ok(s == 200 and b["size"] == 2 * len(big) and read("synced") == big + big, "a large body in place", (s, b))
 equal(a.json("GET", "/v1/info")[1]["in_flight"] <= 1, True, "  after which nothing counts as in flight")
 for k, v in (("mode", "9"), ("mode", "77777"), ("mode", ""), ("mode", "-1"), ("mode", "0x1"), ("uid", "-1"), ("uid", "root"),
              ("uid", "4294967295"), ("gid", "99999999999999999999"), ("offset", "-1"), ("offset", "9223372036854775808"),
@@ -254,6 +258,7 @@ def cut(head, body):
 before = a.fds()
 for i in range(50):
     cut(f"PUT {url(at('keep'))} HTTP/1.1\r\nContent-Length: 100000\r\n", b"\r\n" + b"n" * 5000)
+    cut(f"PUT {url(at('keep'))} HTTP/1.1\r\nContent-Length: {len(big)}\r\n", b"\r\n" + big[:1 << 20])
     cut(f"PUT {url(at('keep'))} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", b"\r\n5\r\nhello\r\n")
 ok(until(lambda: a.fds() <= before), "cut uploads leave no descriptor", (before, a.fds()))
 equal(read("keep"), b"old content", "  and the old content")

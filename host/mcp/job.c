@@ -71,16 +71,28 @@ int64_t job_timeout_ns(const struct mcp_job *j, const char *name)
 	return (int64_t)((s < TIMEOUT_MAX_S ? s : TIMEOUT_MAX_S) * 1e9) + 1;
 }
 
-int job_find(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e)
+static int find(struct mcp_job *j,
+		int (*how)(const char *name, struct core_named *ret, struct err *e),
+		struct core_named *ret, const char *code, struct err *e)
 {
 	const char *name = job_str(j, "name");
-	int r = core_find(name, ret, e);
+	int r = how(name, ret, e);
 
 	if (r == -ENOENT) {
 		j->code = code;
 		(void)err_set(e, ERR_NOT_FOUND, 0, "no sandbox named '%.130s'", name);
 	}
 	return r;
+}
+
+int job_find(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e)
+{
+	return find(j, core_find, ret, code, e);
+}
+
+int job_reach(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e)
+{
+	return find(j, core_reach, ret, code, e);
 }
 
 void job_progress(struct mcp_job *j, double done, double total, const char *message)

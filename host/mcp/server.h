@@ -136,10 +136,8 @@ void sub_done(struct mcp_sub *sub);
 /* Adds (or takes away) a resource. 0, -ENOSPC, -ENOMEM. */
 int sub_set(struct mcp_sub *sub, const char *uri, bool on) MUST_CHECK;
 
-/* resources.c, in a worker: `contents` of URI as a result's inside; -ENOENT with E when there is none. */
+/* resources.c, in a worker: the contents of URI (NULL: the list of resources) into RESULT; -ENOENT with E when there is none. */
 int resource_read(struct mcp_job *j, const char *uri, cJSON *result, struct err *e) MUST_CHECK;
-extern const char
-	resource_list_fixed[]; /* JSON: the inside of an array, without what depends on sandboxes */
 extern const char resource_templates[]; /* JSON: an array */
 
 #endif

@@ -24,7 +24,7 @@ struct cmdline {
 	char *cwd;  /* owned */
 	bool own_cwd;
 	int64_t timeout_ns;
-	bool leave;
+	bool leave, detach, input;
 };
 
 static void free_env(char **env)
@@ -94,6 +94,8 @@ static int run_once(const struct mcp_job *j, const struct core_named *n, const s
 			       .capture_max =
 				       job_cap(j) + 4, /* so that what is cut is seen to be cut */
 			       .kill = true,
+			       .detach = c->detach,
+			       .use_stdin = c->input,
 			       .leave = c->leave };
 
 	return exec_run(&s, res, e);
@@ -224,10 +226,52 @@ int tool_exec(struct mcp_job *j, struct err *e)
 		{
 			argv[i++] = x->valuestring;
 		}
-		r = job_find(j, &box, "SandboxError", e);
+		r = job_reach(j, &box, "SandboxError", e);
 	}
 	if (r == 0) {
 		r = run_and_tell(j, &box, &c, e);
+		core_named_done(&box);
+	}
+	cmdline_done(&c);
+	free(argv);
+	return r;
+}
+
+/* A command that runs on: t_session.c has the rest. */
+int tool_exec_start(struct mcp_job *j, struct err *e)
+{
+	const cJSON *args = jsn_get(j->args, "args"), *x;
+	int n = cJSON_GetArraySize(args);
+	char **argv = calloc((size_t)n + 2, sizeof(*argv));
+	struct cmdline c = {
+		.argv = argv, .argc = (unsigned)n + 1, .detach = true, .input = job_bool(j, "stdin")
+	};
+	struct exec_result res;
+	struct core_named box;
+	size_t i = 0;
+	int r = argv ? prepare(j, &c, e) : -ENOMEM;
+
+	c.timeout_ns = job_num(j, "timeout") > 0
+			       ? c.timeout_ns
+			       : 0; /* none by default: it is waited for by nobody */
+	if (r == 0) {
+		argv[i++] = jsn_get(j->args, "command")->valuestring;
+		cJSON_ArrayForEach(x, args)
+		{
+			argv[i++] = x->valuestring;
+		}
+		r = job_reach(j, &box, "SandboxError", e);
+	}
+	if (r == 0) {
+		r = run(j, &box, &c, &res, e);
+		if (r == 0 && res.end != EXEC_DETACHED)
+			r = job_fail(j, e,
+				     res.end == EXEC_NO_COMMAND ? "not_found" : "SandboxError",
+				     "%s", e->msg[0] ? e->msg : "the command was not started");
+		if (r == 0 && (!jsn_add_str(j->data, "name", box.record.name) ||
+			       !jsn_add_str(j->data, "session", res.id)))
+			r = -ENOMEM;
+		exec_result_done(&res);
 		core_named_done(&box);
 	}
 	cmdline_done(&c);
@@ -242,7 +286,7 @@ int tool_shell(struct mcp_job *j, struct err *e)
 	int r = prepare(j, &c, e);
 
 	if (r == 0)
-		r = job_find(j, &box, "SandboxError", e);
+		r = job_reach(j, &box, "SandboxError", e);
 	if (r == 0) {
 		r = run_shell(j, &box, &c, e);
 		core_named_done(&box);
@@ -272,7 +316,8 @@ int tool_run(struct mcp_job *j, struct err *e)
 		r = core_create(b, &s, &j->progress, LIFE_START_NS, &m, e);
 	if (r == 0) {
 		struct core_named n = { .record = { .name = m.name, .microvm_id = m.id },
-					.backend = b };
+					.backend = b,
+					.hold = -1 };
 		struct err gone = ERR_INIT;
 
 		r = run_shell(j, &n, &c, e);

@@ -64,6 +64,7 @@ struct mcp_job {
 	cJSON *extra;		  /* what an error has beside code and message, or NULL; owned */
 	struct progress progress; /* its cancel is set while core_cancel_begin */
 	const char *token;	  /* JSON of the progress token; NULL = no progress is wanted */
+	uint64_t told;		  /* the last progress, of a tool that counts */
 	int out;		  /* where lines for the client go */
 };
 
@@ -80,6 +81,9 @@ int job_fail(struct mcp_job *j, struct err *e, const char *code, const char *fmt
 int64_t job_timeout_ns(const struct mcp_job *j, const char *name);
 /* The sandbox that argument "name" names. CODE: of the error when there is none. core_named_done. */
 int job_find(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e) MUST_CHECK;
+/* The same for what talks with the guest: a suspended one is resumed. */
+int job_reach(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e)
+	MUST_CHECK;
 /* Tells the client how far it is; nothing when it did not ask. */
 void job_progress(struct mcp_job *j, double done, double total, const char *message);
 

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# DEADLINE: 900
+"""asb mcp: files, sessions, logs, metrics, policy and caps, in one sandbox."""
+import base64
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import _asb
+from _asb import ok, same
+import _mcp
+
+_asb.need_vm()
+
+
+def files(s):
+    def call(tool, **args):
+        return s.tool(tool, name="box", **args)
+
+    same(call("sandbox_fs_write", path="a/b.txt", content="héllo\n")["data"], {"path": "/work/a/b.txt", "bytes_written": 7}, "fs_write")
+    same(call("sandbox_fs_read", path="/work/a/b.txt")["data"],
+         {"path": "/work/a/b.txt", "content": {"text": "héllo\n", "truncated": False}, "encoding": "text", "size": 7}, "fs_read")
+    same(call("sandbox_fs_read", path="a/b.txt", encoding="base64")["data"]["content"]["text"],
+         base64.b64encode("héllo\n".encode()).decode(), "fs_read as base64")
+    raw = bytes(range(256))
+    same(call("sandbox_fs_write", path="raw", content=base64.b64encode(raw).decode(), encoding="base64")["data"]["bytes_written"], 256,
+         "fs_write of bytes")
+    d = call("sandbox_fs_read", path="raw")["data"]
+    same((d["encoding"], base64.b64decode(d["content"]["text"])), ("base64", raw), "what is no text comes as base64")
+    same(call("sandbox_fs_write", path="raw", content="%%%=x", encoding="base64")["error"]["code"], "ValueError", "bad base64")
+    same(call("sandbox_fs_read", path="none")["error"]["code"], "AgentError", "a missing file")
+    ok(call("sandbox_fs_read", path="/proc/uptime")["data"]["size"] > 5, "a file without a size")
+    same(call("sandbox_fs_mkdir", path="d/e")["data"], {"path": "/work/d/e", "created": True}, "fs_mkdir")
+    same(call("sandbox_fs_mkdir", path="d/e")["ok"], True, "once more")
+    e = call("sandbox_fs_list")["data"]["entries"]
+    same([(x["name"], x["is_dir"], x["mode"]) for x in e], [("a", True, "0o40755"), ("d", True, "0o40755"), ("raw", False, "0o100644")], "fs_list")
+    same(call("sandbox_fs_list", path="none")["error"]["code"], "fs_error", "a directory that is not there")
+    s.data("sandbox_exec", name="box", command="ln", args=["-s", "a", "link"])
+    st = call("sandbox_fs_stat", path="link")["data"]
+    same((st["is_symlink"], st["is_dir"], st["is_file"], st["uid"]), (True, True, False, 0), "fs_stat of a link to a directory")
+    same(call("sandbox_fs_stat", path="raw")["data"]["size"], 256, "fs_stat")
+    same([call("sandbox_fs_exists", path=p)["data"]["exists"] for p in ("raw", "none", "raw/x")], [True, False, False], "fs_exists")
+    same(call("sandbox_fs_copy", src="a", dst="d")["data"], {"src": "/work/a", "dst": "/work/d"}, "fs_copy into a directory")
+    same(call("sandbox_fs_read", path="d/a/b.txt")["data"]["content"]["text"], "héllo\n", "as cp -r does")
+    same(call("sandbox_fs_rename", src="raw", dst="d/raw2")["ok"], True, "fs_rename")
+    same(call("sandbox_fs_exists", path="d/raw2")["data"]["exists"], True, "it has its new name")
+    same(call("sandbox_fs_remove", path="d")["error"]["code"], "fs_error", "fs_remove of a directory wants recursive")
+    same(call("sandbox_fs_remove", path="d", recursive=True)["data"]["removed"], True, "fs_remove recursive")
+    same(call("sandbox_fs_remove", path="d", recursive=True)["ok"], True, "what is missing is no error")
+
+
+def host(s, home):
+    with open(os.path.join(home.path, "in.txt"), "wb") as f:
+        f.write(b"from here\0")
+    same(s.data("sandbox_fs_copy_from_host", name="box", host_path="in.txt", dest="in.txt")["bytes_written"], 10, "copy_from_host")
+    same(s.data("sandbox_fs_copy_to_host", name="box", src="in.txt", host_path="new/out.txt")["bytes_written"], 10, "copy_to_host")
+    with open(os.path.join(home.path, "new/out.txt"), "rb") as f:
+        same(f.read(), b"from here\0", "it is the same")
+    os.symlink("/etc", os.path.join(home.path, "etc"))
+    os.symlink("/tmp/asb-none", os.path.join(home.path, "dangling"))
+    for path in ("/etc/hostname", "../x", "etc/hostname", home.path + "/../../etc/hostname", "new/../../x"):
+        e = s.error("sandbox_fs_copy_from_host", name="box", host_path=path, dest="x")
+        ok(e["code"] in ("policy_denied", "not_found"), f"from {path}", e)
+    for path in ("/etc/asb-test", "etc/asb-test", "dangling", "../asb-test"):
+        e = s.error("sandbox_fs_copy_to_host", name="box", src="in.txt", host_path=path)
+        ok(e["code"] in ("policy_denied", "not_found"), f"to {path}", e)
+    ok(not os.path.exists("/etc/asb-test") and not os.path.exists("/tmp/asb-none"), "nothing was written there")
+    same(s.error("sandbox_fs_copy_from_host", name="box", host_path="none", dest="x")["code"], "not_found", "a file that is not there")
+    os.makedirs(os.path.join(home.path, "tree/sub"))
+    with open(os.path.join(home.path, "tree/sub/f"), "w", encoding="utf-8") as f:
+        f.write("deep")
+    same(s.data("sandbox_fs_upload", name="box", host_path="tree", dest="up")["members"], 3, "fs_upload of a directory")
+    same(s.data("sandbox_fs_read", name="box", path="up/sub/f")["content"]["text"], "deep", "it is there")
+    same(s.data("sandbox_fs_download", name="box", src="up", host_path="down")["members"], 3, "fs_download")
+    with open(os.path.join(home.path, "down/sub/f"), encoding="utf-8") as f:
+        same(f.read(), "deep", "and back")
+    same(s.error("sandbox_fs_download", name="box", src="up", host_path="etc/x")["code"], "policy_denied", "download elsewhere")
+
+
+def sessions(s):
+    def call(tool, **args):
+        return s.tool("sandbox_exec_" + tool, name="box", **args)
+
+    r = call("start", command="sh", args=["-c", "echo up; while read x; do echo got $x; done; echo end >&2; exit 5"], stdin=True)
+    n = r["data"]["session"]
+    p = call("poll", session=n, wait_ms=10000)["data"]
+    same((p["state"], p["stdout"]["text"], p["next_offset"], p["more"]), ("running", "up\n", 3, False), "start and poll")
+    same(call("write", session=n, data="one\n")["data"]["bytes_written"], 4, "write")
+    p = call("poll", session=n, offset=3, wait_ms=10000)["data"]
+    same((p["stdout"]["text"], p["offset"]), ("got one\n", 3), "poll from an offset")
+    ok(n in [x["id"] for x in call("list")["data"]["sessions"]], "list")
+    with _mcp.Server(s.home) as other:
+        same(other.data("sandbox_exec_poll", name="box", session=n)["stdout"]["text"], "up\ngot one\n", "another server sees it")
+    call("write", session=n, data="two\n", eof=True)
+    end = {}
+    until = time.monotonic() + 30
+    while end.get("state") != "exited" and time.monotonic() < until:
+        end = call("poll", session=n, offset=11, wait_ms=2000)["data"]
+    same((end["exit_code"], end["signal"], end["stdout"]["text"], end["stderr"]["text"]), (5, None, "got two\n", "end\n"), "its end")
+    same(call("close", session=n)["data"]["closed"], True, "close")
+    same(call("poll", session=n)["error"]["code"], "not_found", "poll of a closed one")
+    n = call("start", command="sh", args=["-c", "setsid sleep 8888 & exec sleep 8889"])["data"]["session"]
+    same(call("signal", session=n, signal="KILL", to="leader")["ok"], True, "signal")
+    p = call("poll", session=n, wait_ms=20000)["data"]
+    same((p["state"], p["signal"]), ("exited", 9), "it has ended by it")
+    call("close", session=n)
+    same(call("start", command="no-such-thing")["error"]["code"], "not_found", "a command that is not there")
+    for bad in ("", "../x", "a/b", "x" * 80):
+        same(call("poll", session=bad)["error"]["code"], "not_found", f"session {bad[:9]!r}")
+    n = call("start", command="sh", args=["-c", r"printf 'a\303'; sleep 2; printf '\251b'; sleep 600"])["data"]["session"]
+    p = call("poll", session=n, wait_ms=10000)["data"]
+    same((p["stdout"]["text"], p["next_offset"]), ("a", 1), "half a character waits for its other half")
+    time.sleep(3)
+    same(call("poll", session=n, offset=1)["data"]["stdout"]["text"], "éb", "and comes whole")
+    call("close", session=n)
+
+
+def caps(home):
+    with _mcp.Server(home, env={"AGENT_SANDBOX_MCP_MAX_OUTPUT_BYTES": "10"}) as s:
+        r = s.data("sandbox_exec", name="box", command="sh", args=["-c", "printf 'ééééééé'; printf 1234567890 >&2"])
+        same(r["stdout"], {"text": "ééééé", "truncated": True, "total_bytes": 14, "returned_bytes": 10}, "output is cut")
+        same(r["stderr"], {"text": "1234567890", "truncated": False}, "to the last byte")
+        same(s.data("sandbox_exec", name="box", command="printf", args=["aéééééé"])["stdout"],
+             {"text": "aéééé", "truncated": True, "total_bytes": 13, "returned_bytes": 9}, "never half a character")
+        s.data("sandbox_fs_write", name="box", path="long", content="aéééééé")
+        text, offset = "", 0
+        while offset is not None:
+            d = s.data("sandbox_fs_read", name="box", path="long", offset=offset)
+            text, offset = text + d["content"]["text"], d.get("next_offset")
+        same(text, "aéééééé", "a file in pieces")
+        raw, offset = b"", 0
+        s.data("sandbox_fs_write", name="box", path="long", content=base64.b64encode(bytes(range(256))).decode(), encoding="base64")
+        while offset is not None:
+            d = s.data("sandbox_fs_read", name="box", path="long", offset=offset, encoding="base64")
+            raw, offset = raw + base64.b64decode(d["content"]["text"], validate=True), d.get("next_offset")
+        same(raw, bytes(range(256)), "bytes in pieces, whole quanta")
+    with _mcp.Server(home) as s:
+        r = s.data("sandbox_exec", name="box", command="sh", args=["-c", "yes | head -c 3000000"])
+        same((len(r["stdout"]["text"]), r["stdout"]["total_bytes"], r["exit_code"]), (1 << 20, 3000000, 0), "a MiB by default")
+
+
+def looks(s):
+    d = s.data("sandbox_logs_read", name="box", tail=5)
+    ok(d["count"] == 5 and d["logs"]["text"].count("\n") == 5, "logs_read", d)
+    ok(s.data("sandbox_logs_read", name="box", grep="agentd", tail=1000)["count"] > 0, "with grep")
+    d = s.data("sandbox_logs_stream", name="box", follow_timeout_ms=0)
+    c = d["cursor"]
+    same(s.data("sandbox_logs_stream", name="box", cursor=c, follow_timeout_ms=300)["count"], 0, "logs_stream: nothing new")
+    s.data("sandbox_exec", name="box", command="sh", args=["-c", "echo marked-line >/dev/kmsg"])
+    d = s.data("sandbox_logs_stream", name="box", cursor=c, follow_timeout_ms=20000)
+    ok("marked-line" in d["logs"]["text"], "what is new", d)
+    same(s.error("sandbox_logs_stream", name="box", cursor="x")["code"], "ValueError", "a cursor that is none")
+    m = s.data("sandbox_metrics", name="box")
+    ok(0 < m["metrics"]["MemoryUtilization"] < 100 and m["live"]["memory"]["total"] > 1 << 20, "metrics", m)
+    ok("metrics" in s.data("sandbox_metrics_all")["sandboxes"][0], "metrics_all")
+    same([x["sample"] for x in s.data("sandbox_metrics_stream", name="box", samples=2, interval_ms=200)["samples"]], [1, 2], "metrics_stream")
+    n = s.start("tools/call", {"name": "sandbox_fs_watch", "arguments": {"name": "box", "path": "/work", "timeout_ms": 30000}})
+    time.sleep(2)
+    s.data("sandbox_fs_write", name="box", path="new/file", content="x")
+    ev = s.wait(n)["result"]["structuredContent"]["data"]["events"]
+    ok(any(x["event"] == "create" and x["path"] == "/work/new" for x in ev), "fs_watch", ev)
+    same(s.data("sandbox_fs_watch", name="box", path="/work", timeout_ms=300)["events"], [], "a watch in vain")
+    r = s.data("runtime_check")
+    ok(r["ready"] and r["backend"] == "local", "runtime_check", r)
+    ok(s.data("runtime_install")["runtime"]["ready"], "runtime_install")
+    same((s.data("infra_outputs")["ready"], s.data("infra_list")["count"]), (False, 0), "infra without AWS")
+    same([s.error(t, **a)["code"] for t, a in (("image_remove", {"image_arn": "x"}), ("image_prune", {}))], ["confirm_required"] * 2,
+         "images are not removed without confirm")
+
+
+with _asb.Home() as home:
+    with _mcp.Server(home) as s:
+        s.home = home
+        ok(s.data("sandbox_create", name="box", memory=256), "a sandbox")
+        files(s)
+        host(s, home)
+        sessions(s)
+        looks(s)
+        same(s.bad, [], "nothing but messages on standard output")
+    caps(home)
+_asb.done()

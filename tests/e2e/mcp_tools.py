@@ -144,11 +144,12 @@ def caps(home):
 def looks(s):
     d = s.data("sandbox_logs_read", name="box", tail=5)
     ok(d["count"] == 5 and d["logs"]["text"].count("\n") == 5, "logs_read", d)
-    ok(s.data("sandbox_logs_read", name="box", grep="agentd", tail=1000)["count"] > 0, "with grep")
+    line = d["logs"]["text"].splitlines()[2]
+    same(s.data("sandbox_logs_read", name="box", grep=line, tail=1000)["logs"]["text"], line + "\n", "with grep")
     d = s.data("sandbox_logs_stream", name="box", follow_timeout_ms=0)
     c = d["cursor"]
     same(s.data("sandbox_logs_stream", name="box", cursor=c, follow_timeout_ms=300)["count"], 0, "logs_stream: nothing new")
-    s.data("sandbox_exec", name="box", command="sh", args=["-c", "echo marked-line >/dev/kmsg"])
+    s.data("sandbox_exec", name="box", command="sh", args=["-c", "echo marked-line >/dev/console"])
     d = s.data("sandbox_logs_stream", name="box", cursor=c, follow_timeout_ms=20000)
     ok("marked-line" in d["logs"]["text"], "what is new", d)
     same(s.error("sandbox_logs_stream", name="box", cursor="x")["code"], "ValueError", "a cursor that is none")

@@ -9,6 +9,7 @@
 
 /* The variables of the Python project's server, which mean here what they mean there: a number that is none is the default. */
 
+#define LEAST_OUTPUT 4 /* one character, or one quantum of base64 */
 #define OUTPUT_DEF  (1U << 20)
 #define TIMEOUT_DEF 120000 /* ms */
 
@@ -71,6 +72,8 @@ static int read_roots(struct mcp_config *c, struct err *e)
 int mcp_config_read(struct mcp_config *c, struct err *e)
 {
 	c->max_output = number("AGENT_SANDBOX_MCP_MAX_OUTPUT_BYTES", UINT64_MAX, OUTPUT_DEF);
+	if (c->max_output && c->max_output < LEAST_OUTPUT)
+		c->max_output = LEAST_OUTPUT;
 	c->default_ns = (int64_t)number("AGENT_SANDBOX_MCP_DEFAULT_TIMEOUT_MS", 7 * 86400000ULL,
 					TIMEOUT_DEF) *
 			1000000;

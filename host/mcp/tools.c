@@ -200,6 +200,16 @@ static const struct mcp_param branch_params[] = {
 	{ "names", MCP_LIST, NULL, "names of the copies" },
 	{ NULL },
 };
+static const struct mcp_param snapshot_params[] = {
+	{ "name", MCP_STR, NULL, NULL },
+	{ "snapshot", MCP_STR, NULL, "the snapshot's own name" },
+	{ "disk_only", MCP_BOOL, "false", "without memory: it then boots" },
+	{ NULL },
+};
+static const struct mcp_param snapshot_name_params[] = {
+	{ "snapshot", MCP_STR, NULL, NULL },
+	{ NULL },
+};
 static const struct mcp_param watch_params[] = {
 	{ "name", MCP_STR, NULL, NULL },
 	{ "path", MCP_STR, NULL, NULL },
@@ -338,6 +348,15 @@ const struct mcp_tool mcp_tools[] = {
 	  "Copies a file or directory of a sandbox to this machine, as docker cp.", to_host_params,
 	  "src:s,host_path:s,bytes_written:i,members:i", MCP_DESTRUCTIVE | MCP_OPEN | MCP_CAREFUL,
 	  tool_fs_tree, NULL },
+	{ "snapshot_create", "Keeps a copy of a sandbox, with its memory and disk, under a name.",
+	  snapshot_params, "name:s,snapshot:s", MCP_CAREFUL, tool_snapshot_create, NULL },
+	{ "snapshot_restore", "Makes a new sandbox that goes on where the snapshot was taken.",
+	  snapshot_params, "name:s,microvm_id:s,snapshot:s", MCP_CAREFUL, tool_snapshot_restore,
+	  NULL },
+	{ "snapshot_list", "Lists the snapshots.", none_params, "snapshots:a,count:i", MCP_READ,
+	  tool_snapshot_list, NULL },
+	{ "snapshot_remove", "Deletes a snapshot.", snapshot_name_params, "snapshot:s,removed:b",
+	  MCP_DESTRUCTIVE | MCP_CAREFUL, tool_snapshot_remove, NULL },
 	{ .name = NULL },
 };
 

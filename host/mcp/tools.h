@@ -54,6 +54,12 @@ int tool_metrics_all(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_metrics_stream(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_fs_watch(struct mcp_job *j, struct err *e) MUST_CHECK;
 
+/* t_snapshot.c */
+int tool_snapshot_create(struct mcp_job *j, struct err *e) MUST_CHECK;
+int tool_snapshot_restore(struct mcp_job *j, struct err *e) MUST_CHECK;
+int tool_snapshot_list(struct mcp_job *j, struct err *e) MUST_CHECK;
+int tool_snapshot_remove(struct mcp_job *j, struct err *e) MUST_CHECK;
+
 /* t_platform.c */
 int tool_runtime_check(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_runtime_install(struct mcp_job *j, struct err *e) MUST_CHECK;

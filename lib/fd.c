@@ -170,6 +170,13 @@ int fd_replace_file_lazy(const char *path, const void *p, size_t n, mode_t mode)
 	return replace(path, p, n, mode, false);
 }
 
+int fd_sync_at(int dirfd, const char *path)
+{
+	AUTO_FD fd = openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
 int fd_mkdirs(const char *path, mode_t mode)
 {
 	char p[4096];

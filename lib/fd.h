@@ -43,6 +43,9 @@ int fd_replace_file(const char *path, const void *p, size_t n, mode_t mode) MUST
 /* The same without any fsync(2): atomic for who reads, not durable, and fast. For files that are made anew at each boot. */
 int fd_replace_file_lazy(const char *path, const void *p, size_t n, mode_t mode) MUST_CHECK;
 
+/* fsync(2) of PATH, a file or folder but no symbolic link. 0 or negative errno. */
+int fd_sync_at(int dirfd, const char *path) MUST_CHECK;
+
 /* Makes PATH and its parents with MODE; an existing directory is fine. 0 or negative errno. */
 int fd_mkdirs(const char *path, mode_t mode) MUST_CHECK;
 

@@ -21,13 +21,6 @@ bool saved_is_there(int dirfd)
 	return faccessat(dirfd, SAVED "/state.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int sync_at(int dirfd, const char *name, int flags)
-{
-	AUTO_FD fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
-
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 int saved_describe(int dirfd, const struct saved *s)
 {
 	AUTO_JSN *j = cJSON_CreateObject();
@@ -48,23 +41,29 @@ int saved_describe(int dirfd, const struct saved *s)
 	return r;
 }
 
+int saved_sync(int dirfd, const char *name)
+{
+	AUTO_FD fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 ? -errno : fd_sync_at(fd, "state.json");
+
+	if (r == 0)
+		r = fd_sync_at(fd, "devices");
+	if (r == 0)
+		r = fd_sync_at(fd, "ram");
+	return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
+}
+
 int saved_commit(int dirfd, const struct saved *s, struct err *e)
 {
 	AUTO_FD newfd = openat(dirfd, SAVED_NEW, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int r = newfd < 0 ? -errno : saved_describe(newfd, s);
 
 	if (r == 0)
-		r = sync_at(dirfd, SAVED_NEW "/state.json", 0);
-	if (r == 0)
-		r = sync_at(dirfd, SAVED_NEW "/devices", 0);
-	if (r == 0)
-		r = sync_at(dirfd, SAVED_NEW "/ram", 0);
-	if (r == 0)
-		r = sync_at(dirfd, SAVED_NEW, O_DIRECTORY);
+		r = saved_sync(dirfd, SAVED_NEW);
 	if (r == 0 && renameat(dirfd, SAVED_NEW, dirfd, SAVED) < 0)
 		r = -errno;
 	if (r == 0)
-		r = sync_at(dirfd, ".", O_DIRECTORY);
+		r = fd_sync_at(dirfd, ".");
 	return r < 0 ? err_set(e, ERR_IO, -r, "its memory cannot be written to the disk") : 0;
 }
 
@@ -108,10 +107,10 @@ int saved_drop(int dirfd, struct err *e)
 {
 	int r = fd_remove_tree_at(dirfd, GONE);
 
-	if (r == 0 && renameat(dirfd, SAVED, dirfd, GONE) < 0 && errno != ENOENT)
+	if (r == 0 && renameat(dirfd, SAVED, dirfd, GONE) == 0)
+		r = fd_sync_at(dirfd, ".");
+	else if (r == 0 && errno != ENOENT)
 		r = -errno;
-	if (r == 0)
-		r = sync_at(dirfd, ".", O_DIRECTORY);
 	if (r < 0)
 		return err_set(e, ERR_IO, -r,
 			       "the memory of the suspended sandbox cannot be removed");

@@ -27,6 +27,9 @@ int saved_describe(int dirfd, const struct saved *s) MUST_CHECK;
 
 bool saved_is_there(int dirfd);
 
+/* Brings NAME in DIRFD, a folder with these three files, to the disk. */
+int saved_sync(int dirfd, const char *name) MUST_CHECK;
+
 /* SAVED_NEW in DIRFD, with its files, becomes SAVED: durable, in one step. */
 int saved_commit(int dirfd, const struct saved *s, struct err *e) MUST_CHECK;
 

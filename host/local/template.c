@@ -172,15 +172,17 @@ int template_use(const char *key, int dirfd, struct err *e)
 		template_discard(key);
 		return -ENOENT;
 	}
-	if (linkat(from, "ram", dirfd, TEMPLATE_RAM, 0) < 0 ||
-	    linkat(from, "devices", dirfd, TEMPLATE_DEVICES, 0) < 0)
-		return err_set(e, ERR_IO, errno, "cannot start from %s", path);
-	r = vmfile_copy(disk, dirfd, "disk.qcow2");
-	if (r < 0)
-		return err_set(e, ERR_IO, -r, "cannot make the sandbox's disk (a copy of %s)",
-			       disk);
-	(void)futimens(from, NULL); /* for template_collect */
-	return 0;
+	if (linkat(from, "ram", dirfd, TEMPLATE_RAM, 0) == 0 &&
+	    linkat(from, "devices", dirfd, TEMPLATE_DEVICES, 0) == 0 &&
+	    vmfile_copy(disk, dirfd, "disk.qcow2") == 0) {
+		(void)futimens(from, NULL); /* for template_collect */
+		return 0;
+	}
+	/* Removed meanwhile, too many links, a full disk: who boots finds out whether it goes without. */
+	(void)unlinkat(dirfd, TEMPLATE_RAM, 0);
+	(void)unlinkat(dirfd, TEMPLATE_DEVICES, 0);
+	(void)unlinkat(dirfd, "disk.qcow2", 0);
+	return -ENOENT;
 }
 
 /* --- making --- */
@@ -216,25 +218,18 @@ void template_abort(struct template_new *t)
 	fd_close(&t->lock);
 }
 
-static int sync_file(int dirfd, const char *name)
-{
-	AUTO_FD fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 /* In the folder of the new template. */
 static int finish(const char *key)
 {
 	AUTO_BUF b;
 	char from[LOCAL_PATH_MAX] = "", to[LOCAL_PATH_MAX] = "";
-	int r = sync_file(AT_FDCWD, "ram");
+	int r = fd_sync_at(AT_FDCWD, "ram");
 
 	buf_init(&b, MANIFEST_MAX);
 	if (r == 0)
-		r = sync_file(AT_FDCWD, "devices");
+		r = fd_sync_at(AT_FDCWD, "devices");
 	if (r == 0)
-		r = sync_file(AT_FDCWD, "disk.qcow2");
+		r = fd_sync_at(AT_FDCWD, "disk.qcow2");
 	if (r == 0)
 		r = describe(AT_FDCWD, key, &b);
 	if (r == 0)

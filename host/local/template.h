@@ -31,7 +31,8 @@ int template_fit(const char *qemu, const struct share *share, const struct vm_co
 		 char ret[TEMPLATE_KEY_LEN + 1], struct err *e) MUST_CHECK;
 
 /* Puts memory, devices and disk of the template into DIRFD, a new sandbox's folder. -ENOENT: there is none (any
- * more); else a negative errno with a message, and then the folder may hold a part. */
+ * more), or it cannot be used, and nothing was put there. Another negative errno with a message: nobody knows where
+ * templates are. */
 int template_use(const char *key, int dirfd, struct err *e) MUST_CHECK;
 
 void template_discard(const char *key); /* it does not work */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host/local/expiry.h"
@@ -64,18 +66,24 @@ static void fall_back(struct vm *vm)
 	start_machine(vm);
 }
 
+static void discard_template(const struct vm *vm)
+{
+	char key[TEMPLATE_KEY_LEN + 1];
+
+	if (template_key(vm->qemu, &vm->share, &vm->config, vm->accel != ACCEL_TCG, key, NULL) == 0)
+		template_discard(key);
+}
+
 /* The template's guest does not go on: this sandbox boots, as if there had been none. */
 static void fall_back_to_boot(struct vm *vm, const char *how)
 {
-	char key[TEMPLATE_KEY_LEN + 1];
 	struct err e = ERR_INIT;
 	int r;
 
 	log_warn("the template does not work: %s", how);
 	vm_stage(vm, "no-template");
 	loop_disarm(&vm->probe);
-	if (template_key(vm->qemu, &vm->share, &vm->config, vm->accel != ACCEL_TCG, key, &e) == 0)
-		template_discard(key);
+	discard_template(vm);
 	machine_close(vm);
 	vm->origin = VM_BOOTED;
 	vm->based = false;
@@ -111,12 +119,29 @@ void begin_exited(struct vm *vm, const char *how)
 		fail_boot(vm, how, ERR_UNAVAILABLE);
 }
 
+/* All is in QEMU and nowhere else: to kill it because it is slow would lose it. Only who waits is told. When its
+ * channel comes up it gets its resume hook, and only then are there streams to it. */
+static void late_restored(struct vm *vm)
+{
+	struct err e = ERR_INIT;
+
+	(void)err_set(&e, ERR_TIMEOUT, 0,
+		      "the sandbox goes on, but it has not answered in time; it is given more");
+	vm_failed(vm, &e);
+}
+
 void begin_late(struct vm *vm)
 {
 	char what[64];
 
+	if (vm->let_go) {
+		late_restored(vm);
+		return;
+	}
 	(void)snprintf(what, sizeof(what), "not ready after %lld s",
 		       (long long)((loop_now() - vm->started + 500000000) / 1000000000));
+	if (vm->origin == VM_CLONED && loop_now() - vm->started > PROBE_NS)
+		discard_template(vm); /* not to fail for ever */
 	if (vm->origin == VM_RESTORED)
 		fail_restored(vm, what);
 	else
@@ -129,6 +154,21 @@ static void on_probe(struct loop_timer *t)
 
 	if (vm->qemu_runs)
 		machine_kill(vm); /* its end tells the rest */
+}
+
+/* QEMU makes a file that is not there, and enlarges one that is empty: the guest would go on with zeroes. */
+static int check_base(const struct vm *vm, struct err *e)
+{
+	struct stat st;
+
+	if (!vm->based ||
+	    (fstatat(vm->dirfd, TEMPLATE_RAM, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	     S_ISREG(st.st_mode) && (uint64_t)st.st_size == vm->config.memory_mib << 20))
+		return 0;
+	(void)err_set(e, ERR_IO, 0,
+		      "the memory that the sandbox began with (" TEMPLATE_RAM
+		      ") is missing or has another size; `asb restart` boots it from its disk");
+	return -EINVAL;
 }
 
 static int choose_origin(struct vm *vm, struct err *e)
@@ -147,8 +187,12 @@ static int choose_origin(struct vm *vm, struct err *e)
 			return r;
 		vm->balloon = saved.balloon;
 		vm->based = saved.based;
+		r = check_base(vm, e);
+		if (r < 0)
+			return r;
 	} else if (vm->mode == VM_START) {
 		(void)unlinkat(vm->dirfd, TEMPLATE_RAM, 0);
+		ignore_result(saved_drop(vm->dirfd, NULL)); /* what is half made, or damaged */
 	} else if (faccessat(vm->dirfd, TEMPLATE_DEVICES, F_OK, 0) == 0) {
 		vm->origin = VM_CLONED;
 		vm->based = true;
@@ -220,6 +264,8 @@ static void on_run_done(struct vm *vm, int status, const char *text)
 		runs(vm);
 		return;
 	}
+	if (status < 0 && vm->origin == VM_CLONED)
+		discard_template(vm);
 	if (status < 0)
 		(void)err_set(&e, ERR_UNAVAILABLE, 0,
 			      "the guest is up, but its run hook failed: %s", text);

@@ -73,7 +73,8 @@ static void let_run(struct vm *vm)
 		begin_failed(vm, &e);
 		return;
 	}
-	vm->kept = true; /* its memory is nowhere else now: it does not end with who started it */
+	vm->kept = vm->let_go =
+		true; /* its memory is nowhere else now: it does not end with who started it */
 	vm_stage(vm, "memory");
 	r = qmp_send(&vm->qmp, "cont", on_runs, vm);
 	if (r < 0)

@@ -75,6 +75,7 @@ struct vm {
 	/* owner */
 	struct line_peer owner;
 	bool kept;
+	bool let_go; /* restored: its memory is in QEMU and nowhere else */
 
 	/* machine */
 	enum accel accel;

@@ -81,6 +81,7 @@ struct progress {
 struct sandbox_child {
 	const char *name, *id;
 	int result;
+	int lock; /* the backend's own, between making and starting it */
 	struct err err;
 };
 
@@ -180,7 +181,8 @@ struct backend {
 	int (*open_log)(const char *id, int *ret_fd, struct err *e);
 
 	/* Removes what crashed processes left behind (unlocked folders of sandboxes nobody
-	 * records). Cheap when there is none. */
+	 * records, names without a machine). Cheap when there is none. Call it before names are recorded for create or
+	 * branch: from there until these have made their machines nobody else collects the names. */
 	void (*collect)(void);
 
 	const struct snapshot_ops *snapshots; /* NULL: it has none */

@@ -42,6 +42,8 @@ int core_branch(const struct core_named *src, const char *const *names, size_t n
 
 	if (!children)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "the copies");
+	if (src->backend->collect)
+		src->backend->collect();
 	core_cancel_begin(p);
 	for (; made < n && r == 0; made += r == 0) {
 		r = record(src->backend, src->record.image_arn, &ret[made], names[made], e);

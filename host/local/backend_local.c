@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/backend.h"
@@ -28,6 +29,8 @@
 #define SUSPEND_NS \
 	930000000000LL /* a large memory on a slow disk; the supervisor gives up before */
 #define REMOVE_NS    30000000000LL
+#define ASK_AGAIN_NS 20000000L
+#define DROP_NS	     5000000000LL  /* for a lock that is only looked at */
 #define OFF_EXTRA_NS 30000000000LL /* on top of the grace: hooks, QMP, and killing */
 #define ANSWER_CAP   512
 #define INSPECT_CAP  (256U << 10)
@@ -66,6 +69,17 @@ static int local_resume(const char *id, const struct progress *p, int64_t deadli
 	return client_ask(dirfd, "{\"op\":\"resume\"}", deadline_ns, NULL, e);
 }
 
+/* Of one that is suspended only the disk stays. */
+static int forget_saved(int dirfd, struct err *e)
+{
+	AUTO_FD lock = -1;
+	int r = vmdir_lock(dirfd, DROP_NS, &lock); /* nobody starts it from there meanwhile */
+
+	if (r < 0)
+		return err_set(e, ERR_CONFLICT, -r, "another process has the sandbox");
+	return saved_drop(dirfd, e);
+}
+
 static int local_power_off(const char *id, int64_t grace_ns, struct err *e)
 {
 	char request[80];
@@ -74,8 +88,8 @@ static int local_power_off(const char *id, int64_t grace_ns, struct err *e)
 	int r = vmdir_open(id, &dirfd, e);
 
 	if (r == 0 && !vmdir_is_locked(dirfd))
-		r = saved_drop(dirfd, e); /* of one that is suspended only the disk stays */
-	if (r < 0 || !vmdir_is_locked(dirfd))
+		return forget_saved(dirfd, e);
+	if (r < 0)
 		return r;
 	(void)snprintf(request, sizeof(request), "{\"op\":\"power_off\",\"grace_ms\":%lld}",
 		       (long long)(grace_ns / 1000000));
@@ -86,26 +100,42 @@ static int local_power_off(const char *id, int64_t grace_ns, struct err *e)
 	return r < 0 ? err_set(e, ERR_TIMEOUT, -r, "the sandbox's supervisor does not end") : 0;
 }
 
+/* Ends whoever has the sandbox, and takes its lock: from there on nobody can start it. One whose supervisor does not
+ * listen yet is asked again. */
+static int seize(int dirfd, int64_t deadline, int *ret_lock, struct err *e)
+{
+	const struct timespec step = { .tv_nsec = ASK_AGAIN_NS };
+	int r;
+
+	while ((r = vmdir_lock(dirfd, 0, ret_lock)) == -EWOULDBLOCK) {
+		r = client_ask(dirfd, "{\"op\":\"remove\"}", deadline, NULL, e);
+		if (r == 0 && client_wait_unlocked(dirfd, deadline) == 0)
+			continue;
+		if (loop_now() >= deadline)
+			return r < 0 ? r
+				     : err_set(e, ERR_TIMEOUT, ETIMEDOUT,
+					       "the sandbox's supervisor does not end");
+		(void)nanosleep(&step, NULL);
+	}
+	return r < 0 && r != -ENOENT ? err_set(e, ERR_IO, -r, "the sandbox's lock") : 0;
+}
+
 static int local_remove(const char *id, struct err *e)
 {
-	int64_t deadline = loop_now() + REMOVE_NS;
-	struct err ignored = ERR_INIT;
+	struct err why = ERR_INIT;
 	AUTO_FD dirfd = -1;
+	AUTO_FD lock = -1;
 	int r = vmdir_open(id, &dirfd, e);
 
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
 		return r;
-	if (vmdir_is_locked(dirfd)) {
-		r = client_ask(dirfd, "{\"op\":\"remove\"}", deadline, NULL, &ignored);
-		if (client_wait_unlocked(dirfd, deadline) < 0) {
-			if (e)
-				*e = ignored;
-			return r < 0 ? r
-				     : err_set(e, ERR_TIMEOUT, ETIMEDOUT,
-					       "the sandbox's supervisor does not end");
-		}
+	r = seize(dirfd, loop_now() + REMOVE_NS, &lock, &why);
+	if (r < 0) {
+		if (e)
+			*e = why;
+		return r;
 	}
 	return vmdir_remove(
 		id, e); /* what is left of it when its supervisor was killed, or had ended before */
@@ -257,6 +287,12 @@ static int local_open_log(const char *id, int *ret_fd, struct err *e)
 	return *ret_fd < 0 ? err_set(e, ERR_IO, errno, "console.log of the sandbox") : 0;
 }
 
+static void local_collect(void)
+{
+	vmdir_collect();
+	vmdir_making();
+}
+
 const struct backend backend_local = {
 	.name = "local",
 	.create = start_create,
@@ -273,6 +309,6 @@ const struct backend backend_local = {
 	.branch = children_make,
 	.connect = local_connect,
 	.open_log = local_open_log,
-	.collect = vmdir_collect,
+	.collect = local_collect,
 	.snapshots = &snapshots_local,
 };

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "host/local/copy.h"
+#include "host/local/saved.h"
 #include "host/local/start.h"
 #include "lib/fd.h"
 #include "lib/str.h"
@@ -16,9 +17,10 @@
  * started like one.
  */
 
-/* The folder of one child: from here on a sandbox that does not run. */
+/* The folder of one child: from here on a sandbox that does not run, and on the disk. It is locked from its first moment
+ * until its supervisor has it. */
 static int make(const struct vm_config *c, const struct vm_source *from,
-		const struct sandbox_child *child, struct err *e)
+		struct sandbox_child *child, struct err *e)
 {
 	struct vm_config config = *c; /* env is borrowed */
 	AUTO_FD dirfd = -1;
@@ -35,9 +37,14 @@ static int make(const struct vm_config *c, const struct vm_source *from,
 	if (r < 0)
 		return r;
 	r = vmdir_open(child->id, &dirfd, e);
+	if (r == 0 && from->saved)
+		r = saved_sync(dirfd, SAVED);
 	if (r == 0)
 		r = vmdir_keep(dirfd);
-	return r < 0 ? err_set(e, ERR_IO, -r, "the new sandbox") : 0;
+	if (r < 0)
+		return err_set(e, ERR_IO, -r, "the new sandbox");
+	child->lock = fd_take(&lock);
+	return 0;
 }
 
 void children_fill(const struct vm_config *config, const struct vm_source *from,
@@ -45,6 +52,7 @@ void children_fill(const struct vm_config *config, const struct vm_source *from,
 {
 	for (size_t i = 0; i < n; i++)
 		children[i].result = make(config, from, &children[i], &children[i].err);
+	vmdir_made();
 }
 
 void children_start(struct sandbox_child *children, size_t n, const struct progress *p,
@@ -54,10 +62,10 @@ void children_start(struct sandbox_child *children, size_t n, const struct progr
 		struct sandbox_child *child = &children[i];
 
 		if (child->result == 0)
-			child->result = start_again(child->id, p, deadline_ns, &child->err);
-		if (child->result < 0)
-			ignore_result(
-				vmdir_remove(child->id, NULL)); /* the first failure is told */
+			child->result =
+				start_locked(child->id, child->lock, p, deadline_ns, &child->err);
+		if (child->result < 0) /* it may run all the same; the first failure is told */
+			ignore_result(backend_local.remove(child->id, NULL));
 	}
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "host/local/vmdir.h"
 #include "host/state/state.h"
 #include "lib/fd.h"
+#include "lib/loop.h"
 #include "lib/str.h"
 
 /*
@@ -20,19 +22,24 @@
  * with it. One that was kept goes only when no record names it any more.
  *
  * Two moments of a create look like that and are not: a hidden folder whose lock is not yet taken,
- * and a record whose folder is not yet made. Both last a few milliseconds, so both are left alone
- * until they are YOUNG_S old; a record has no date of its own, and gets a mark with one at the
- * first look.
+ * and a record whose folder is not yet made. Whoever is in one of them holds the lock "making", shared. If it can be
+ * had alone, nobody is, and such things are left over. Else the records wait for the next time, and so do hidden folders
+ * until they are YOUNG_S old.
  */
 
-#define MARK	    ".gone-"
+#define MAKING	    "making"
+#define MAKING_STEP 5000000L /* ns */
+#define MAKING_NS   1000000000LL
 #define YOUNG_S	    10
 #define RECORDS_MAX (4U << 20)
+
+static int making = -1;
 
 /* Who is recorded: " <id> <name>\n" for each of ours. */
 struct records {
 	struct buf text;
-	bool known; /* false: the state file could not be read, so everything kept is wanted */
+	bool known;   /* false: the state file could not be read, so everything kept is wanted */
+	bool settled; /* nobody is about to make a folder */
 };
 
 static int note(void *arg, const struct state_record *r)
@@ -68,8 +75,10 @@ static void forget(const struct records *rec, const char *id)
 static void collect_folder(int rootfd, const char *root, const char *name,
 			   const struct records *rec)
 {
-	const bool hidden = str_starts(name, VMDIR_HIDDEN);
-	const char *id = hidden ? name + sizeof(VMDIR_HIDDEN) - 1 : name;
+	const bool hidden = str_starts(name, VMDIR_HIDDEN), gone = str_starts(name, VMDIR_GONE);
+	const char *id = hidden ? name + sizeof(VMDIR_HIDDEN) - 1
+			 : gone ? name + sizeof(VMDIR_GONE) - 1
+				: name;
 	char path[LOCAL_PATH_MAX];
 	AUTO_FD dirfd = -1;
 	AUTO_FD lock = -1;
@@ -77,10 +86,14 @@ static void collect_folder(int rootfd, const char *root, const char *name,
 
 	if (!vmdir_is_id(id) || str_format(path, sizeof(path), "%s/%s", root, name) < 0)
 		return;
+	if (gone) { /* whoever was at it may be so still: then two are */
+		ignore_result(fd_remove_tree(path));
+		return;
+	}
 	dirfd = openat(rootfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dirfd < 0 || fstat(dirfd, &st) < 0)
 		return;
-	if (hidden && st.st_mtime + YOUNG_S > time(NULL))
+	if (hidden && !rec->settled && st.st_mtime + YOUNG_S > time(NULL))
 		return;
 	if (vmdir_is_kept(dirfd) && (find(rec, id) || !rec->known)) {
 		expiry_enforce(dirfd);
@@ -89,32 +102,20 @@ static void collect_folder(int rootfd, const char *root, const char *name,
 	if (vmdir_lock(dirfd, 0, &lock) < 0)
 		return;
 	forget(rec, id);
-	ignore_result(fd_remove_tree(path)); /* the next collect tries again */
-}
-
-static bool needs_mark(int rootfd, const struct records *rec, const char *id)
-{
-	return find(rec, id) && faccessat(rootfd, id, F_OK, 0) < 0;
+	if (hidden)
+		ignore_result(fd_remove_tree(path)); /* the next collect tries again */
+	else
+		ignore_result(vmdir_remove(id, NULL));
 }
 
 static void collect_record(int rootfd, const struct records *rec, const char *id)
 {
-	char hidden[64], mark[64];
-	struct stat st;
+	char hidden[64];
 
-	if (str_format(hidden, sizeof(hidden), VMDIR_HIDDEN "%s", id) < 0 ||
-	    str_format(mark, sizeof(mark), MARK "%s", id) < 0)
-		return;
-	if (faccessat(rootfd, id, F_OK, 0) == 0 || faccessat(rootfd, hidden, F_OK, 0) == 0)
-		return;
-	if (fstatat(rootfd, mark, &st, 0) < 0) {
-		int fd = openat(rootfd, mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-		fd_close(&fd);
-	} else if (st.st_mtime + YOUNG_S <= time(NULL)) {
+	if (str_format(hidden, sizeof(hidden), VMDIR_HIDDEN "%s", id) == 0 &&
+	    faccessat(rootfd, id, F_OK, 0) < 0 && errno == ENOENT &&
+	    faccessat(rootfd, hidden, F_OK, 0) < 0 && errno == ENOENT)
 		forget(rec, id);
-		(void)unlinkat(rootfd, mark, 0);
-	}
 }
 
 static void collect_records(int rootfd, const struct records *rec)
@@ -128,31 +129,54 @@ static void collect_records(int rootfd, const struct records *rec)
 	}
 }
 
+static int open_making(const char *root, int op)
+{
+	char path[LOCAL_PATH_MAX];
+	AUTO_FD fd = -1;
+
+	if (str_format(path, sizeof(path), "%s/" MAKING, root) < 0)
+		return -1;
+	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 || flock(fd, op | LOCK_NB) < 0 ? -1 : fd_take(&fd);
+}
+
+void vmdir_making(void)
+{
+	const struct timespec step = { .tv_nsec = MAKING_STEP };
+	const int64_t end = loop_now() + MAKING_NS;
+	char root[LOCAL_PATH_MAX];
+
+	if (making >= 0 || vmdir_root(root, NULL) < 0)
+		return;
+	while ((making = open_making(root, LOCK_SH)) < 0 && loop_now() < end)
+		(void)nanosleep(&step, NULL);
+}
+
+void vmdir_made(void)
+{
+	fd_close(&making);
+}
+
 void vmdir_collect(void)
 {
 	struct records rec = { .known = false };
 	char root[LOCAL_PATH_MAX];
 	struct dirent *d;
+	AUTO_FD alone = -1;
 	DIR *dir = NULL;
 
 	buf_init(&rec.text, RECORDS_MAX);
 	template_collect();
-	rec.known = state_each(note, &rec, NULL) == 0;
 	if (vmdir_root(root, NULL) == 0)
 		dir = opendir(root);
-	if (!dir) {
-		buf_done(&rec.text);
+	if (!dir)
 		return;
-	}
-	while ((d = readdir(dir))) {
-		const bool mark = str_starts(d->d_name, MARK);
-
-		if (!mark)
-			collect_folder(dirfd(dir), root, d->d_name, &rec);
-		else if (rec.known && !needs_mark(dirfd(dir), &rec, d->d_name + sizeof(MARK) - 1))
-			(void)unlinkat(dirfd(dir), d->d_name, 0);
-	}
-	if (rec.known)
+	alone = open_making(root, LOCK_EX); /* before the records are read */
+	rec.settled = alone >= 0;
+	rec.known = state_each(note, &rec, NULL) == 0;
+	while ((d = readdir(dir)))
+		collect_folder(dirfd(dir), root, d->d_name, &rec);
+	if (rec.known && rec.settled)
 		collect_records(dirfd(dir), &rec);
 	(void)closedir(dir);
 	buf_done(&rec.text);

@@ -29,8 +29,9 @@
 #define DROP_NS	     15000000000LL
 #define MEMORY_LEAST 64 /* MiB: less does not hold the kernel and its initramfs */
 #define CPUS_MOST    64
-#define KEEP_NS	     10000000000LL
-#define LATE_NS	     2000000000LL /* the supervisor's own deadline comes first and says more */
+#define LOCK_NS	     10000000000LL
+#define KEEP_NS	     60000000000LL /* what it has written is brought to the disk */
+#define LATE_NS	     2000000000LL  /* the supervisor's own deadline comes first and says more */
 
 struct backend_owner {
 	int fd;	   /* owner socket */
@@ -243,11 +244,14 @@ int start_create(const struct sandbox_spec *spec, const char *id, const struct p
 		r = qemubin_find(qemu, e); /* tells what is missing before anything is made */
 	if (r == 0)
 		r = make_config(spec, id, &c, e);
-	if (r < 0)
+	if (r < 0) {
+		vmdir_made();
 		return r;
+	}
 	find_template(qemu, &share, &c, key);
 	r = vmdir_create(&c, &(struct vm_source){ .disk = share.upper, .key = key[0] ? key : NULL },
 			 &lock, e);
+	vmdir_made();
 	vm_config_done(&c);
 	if (r < 0)
 		return r;
@@ -275,7 +279,7 @@ int start_again(const char *id, const struct progress *p, int64_t deadline_ns, s
 
 	if (r < 0)
 		return r;
-	r = vmdir_lock(dirfd, KEEP_NS, &lock);
+	r = vmdir_lock(dirfd, LOCK_NS, &lock);
 	if (r < 0)
 		return err_set(e, ERR_CONFLICT, -r, "another process has the sandbox");
 	return start_locked(id, lock, p, deadline_ns, e);

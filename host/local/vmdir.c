@@ -115,6 +115,7 @@ int vmdir_lock(int dirfd, int64_t wait_ns, int *ret_lock)
 	const struct timespec step = { .tv_nsec = LOCK_STEP };
 	int64_t end = loop_now() + wait_ns;
 	AUTO_FD fd = openat(dirfd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct stat st;
 
 	if (fd < 0)
 		return -errno;
@@ -123,6 +124,8 @@ int vmdir_lock(int dirfd, int64_t wait_ns, int *ret_lock)
 			return -errno;
 		(void)nanosleep(&step, NULL);
 	}
+	if (fstat(fd, &st) < 0 || st.st_nlink == 0) /* who had it has removed the sandbox */
+		return -ENOENT;
 	*ret_lock = fd_take(&fd);
 	return 0;
 }
@@ -136,10 +139,17 @@ bool vmdir_is_locked(int dirfd)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
+/* The mark comes last: what is kept is whole, and has its name. */
 int vmdir_keep(int dirfd)
 {
-	AUTO_FD fd = openat(dirfd, "kept", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	AUTO_FD fd = -1;
+	int r = fd_sync_at(dirfd, "disk.qcow2");
 
+	if (r == 0)
+		r = fsync(dirfd) < 0 ? -errno : fd_sync_at(dirfd, "..");
+	if (r < 0)
+		return r;
+	fd = openat(dirfd, "kept", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	return fsync(fd) < 0 || fsync(dirfd) < 0 ? -errno : 0;
@@ -275,12 +285,17 @@ int vmdir_info(const char *id, struct sandbox_info *ret, struct err *e)
 
 int vmdir_remove(const char *id, struct err *e)
 {
-	char path[LOCAL_PATH_MAX];
+	char path[LOCAL_PATH_MAX], gone[LOCAL_PATH_MAX];
 	int r = vmdir_path(id, path, e);
 
+	if (r == 0)
+		r = join(VMDIR_GONE, id, gone, e);
 	if (r < 0)
 		return r;
-	r = fd_remove_tree(path);
+	if (rename(path, gone) < 0 && errno != ENOENT)
+		r = -errno;
+	if (r == 0)
+		r = fd_remove_tree(gone);
 	return r < 0 ? err_set(e, ERR_IO, -r, "cannot remove %s", path) : 0;
 }
 

@@ -44,6 +44,7 @@ struct vm_status { /* status.json */
 #define VM_TIME_MAX_MS (10ULL * 366 * 86400 * 1000) /* any of its durations */
 
 #define VMDIR_HIDDEN ".new-" /* before the id while the folder is being made */
+#define VMDIR_GONE   ".old-" /* while it is being removed */
 
 bool vmdir_is_id(const char *id); /* "local-" and 16 hex digits */
 
@@ -71,8 +72,8 @@ int vmdir_create(const struct vm_config *c, const struct vm_source *from, int *r
 /* -ENOENT + ERR_NOT_FOUND when there is no such folder; else a descriptor of it. */
 int vmdir_open(const char *id, int *ret_fd, struct err *e) MUST_CHECK;
 
-/* Takes the lock, waiting up to WAIT_NS: -EWOULDBLOCK when another holds it. vmdir_is_locked only
- * looks. */
+/* Takes the lock, waiting up to WAIT_NS: -EWOULDBLOCK when another holds it, -ENOENT when the folder has been removed
+ * meanwhile. vmdir_is_locked only looks. */
 int vmdir_lock(int dirfd, int64_t wait_ns, int *ret_lock) MUST_CHECK;
 bool vmdir_is_locked(int dirfd);
 
@@ -84,7 +85,7 @@ int vmdir_write_status(int dirfd, const struct vm_status *s) MUST_CHECK; /* atom
 /* What is known of the VM from its folder alone. */
 int vmdir_info(const char *id, struct sandbox_info *ret, struct err *e) MUST_CHECK;
 
-/* Removes the folder. The caller holds the lock, or knows that nobody does. */
+/* Removes the folder, for everybody else in one step. The caller holds the lock, or knows that nobody does. */
 int vmdir_remove(const char *id, struct err *e) MUST_CHECK;
 
 /* Calls FN with the id of each folder. Non-zero from FN stops and is returned. */
@@ -96,9 +97,16 @@ bool vmdir_is_kept(int dirfd);
 
 /*
  * Removes what killed processes left: folders that nobody holds and that were never kept, or that
- * no record of state.json names, each with its record; and records that have had no folder for a
- * while.
+ * no record of state.json names, each with its record; and records that have no folder.
  */
 void vmdir_collect(void);
+
+/*
+ * Between recording a name and making its folder a sandbox looks like one whose maker is dead. Whoever records names
+ * says so before, and that its folders are made after (the end of the process says it too): nobody collects such names
+ * meanwhile. Waits a second at the most for another who collects.
+ */
+void vmdir_making(void);
+void vmdir_made(void);
 
 #endif

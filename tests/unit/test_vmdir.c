@@ -147,21 +147,80 @@ static void test_collect(void)
 	ok_int(vmdir_root(root, &e), 0, "root");
 	snprintf(hidden, sizeof(hidden), "%.1000s/.new-" ID1, root);
 	ok_int(mkdir(hidden, 0700), 0, "a half-made one");
+	ok_int(state_add(&rec, &e), 0, "and a record whose folder is not there");
+	vmdir_making();
 	vmdir_collect();
-	ok(access(hidden, F_OK) == 0, "is left alone while it is young");
-	ok_int(utime(hidden, &old), 0, "later");
-	vmdir_collect();
-	ok(access(hidden, F_OK) < 0, "it goes");
-	ok_int(state_add(&rec, &e), 0, "a record whose folder never came");
-	vmdir_collect();
-	ok(state_get("app", &got, NULL) == 0, "stays while it may be young");
+	ok(access(hidden, F_OK) == 0, "it is left alone while somebody makes one and it is young");
+	ok_int(state_get("app", &got, NULL), 0, "so is the record");
 	state_record_done(&got);
-	snprintf(hidden, sizeof(hidden), "%.1000s/.gone-" ID1, root);
-	ok_int(utime(hidden, &old), 0, "later");
+	ok_int(rmdir(hidden), 0, "without it");
 	vmdir_collect();
-	ok(state_get("app", &got, NULL) == -ENOENT, "it goes");
+	ok_int(state_get("app", &got, NULL), 0, "the record stays as well");
+	state_record_done(&got);
+	vmdir_made();
 	vmdir_collect();
-	ok(access(hidden, F_OK) < 0, "and its mark");
+	ok_int(state_get("app", &got, NULL), -ENOENT, "until nobody makes one");
+	ok_int(mkdir(hidden, 0700), 0, "a half-made one");
+	vmdir_making();
+	ok_int(utime(hidden, &old), 0, "is old");
+	vmdir_collect();
+	ok(access(hidden, F_OK) < 0, "it goes in any case");
+	vmdir_made();
+	ok_int(mkdir(hidden, 0700), 0, "a half-made one");
+	vmdir_collect();
+	ok(access(hidden, F_OK) < 0, "is removed at once when nobody makes one");
+}
+
+/* Removing is one step: what is left of a removal that was killed is no sandbox, and goes. */
+static void test_remove(void)
+{
+	struct vm_config c = config(ID1);
+	char root[LOCAL_PATH_MAX], gone[LOCAL_PATH_MAX];
+	struct err e = ERR_INIT;
+	int lock, other;
+	AUTO_FD dirfd = -1;
+
+	ok_int(vmdir_create(&c, &(struct vm_source){ .disk = upper }, &lock, &e), 0, "create");
+	ok_int(vmdir_open(ID1, &dirfd, &e), 0, "open");
+	ok_int(vmdir_remove(ID1, &e), 0, "remove");
+	fd_close(&lock);
+	ok_int(vmdir_lock(dirfd, 0, &other), -ENOENT,
+	       "nobody can take the lock of one that is gone");
+	ok_int(vmdir_root(root, &e), 0, "root");
+	snprintf(gone, sizeof(gone), "%.1000s/.old-" ID1, root);
+	ok_int(mkdir(gone, 0700), 0, "what a killed removal left");
+	vmdir_collect();
+	ok(access(gone, F_OK) < 0, "goes");
+}
+
+/* Who waits for the lock of a sandbox that is removed under it. */
+static void test_lock_removed(void)
+{
+	struct vm_config c = config(ID1);
+	struct err e = ERR_INIT;
+	int lock, other, status = -1, ready[2];
+	pid_t pid;
+	char byte = 0;
+
+	ok_int(vmdir_create(&c, &(struct vm_source){ .disk = upper }, &lock, &e), 0, "create");
+	ok_int(pipe(ready), 0, "pipe");
+	pid = fork();
+	if (pid == 0) {
+		AUTO_FD dirfd = -1;
+
+		fd_close(&lock);
+		if (vmdir_open(ID1, &dirfd, NULL) < 0 || write(ready[1], "", 1) != 1)
+			_exit(2);
+		_exit(vmdir_lock(dirfd, 10000000000, &other) == -ENOENT ? 0 : 1);
+	}
+	ok(read(ready[0], &byte, 1) == 1, "another waits for it");
+	usleep(100000);
+	ok_int(vmdir_remove(ID1, &e), 0, "remove");
+	fd_close(&lock);
+	ok(waitpid(pid, &status, 0) == pid && status == 0,
+	   "it is told that there is none any more");
+	fd_close(&ready[0]);
+	fd_close(&ready[1]);
 }
 
 static void test_full_disk(void)
@@ -212,6 +271,8 @@ int main(void)
 	test_ids();
 	test_create();
 	test_collect();
+	test_remove();
+	test_lock_removed();
 	test_full_disk();
 	test_caplog();
 	ignore_result(fd_remove_tree(home));

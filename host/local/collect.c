@@ -22,7 +22,7 @@
  * with it. One that was kept goes only when no record names it any more.
  *
  * Two moments of a create look like that and are not: a hidden folder whose lock is not yet taken,
- * and a record whose folder is not yet made. Whoever is in one of them holds the lock "making", shared. If it can be
+ * and a record whose folder is not yet made. Whoever is in one of them holds the lock <state>/local/making, shared. If it can be
  * had alone, nobody is, and such things are left over. Else the records wait for the next time, and so do hidden folders
  * until they are YOUNG_S old.
  */
@@ -129,12 +129,12 @@ static void collect_records(int rootfd, const struct records *rec)
 	}
 }
 
-static int open_making(const char *root, int op)
+static int open_making(int op)
 {
-	char path[LOCAL_PATH_MAX];
+	char base[LOCAL_PATH_MAX], path[LOCAL_PATH_MAX];
 	AUTO_FD fd = -1;
 
-	if (str_format(path, sizeof(path), "%s/" MAKING, root) < 0)
+	if (vmdir_base(base, NULL) < 0 || str_format(path, sizeof(path), "%s/" MAKING, base) < 0)
 		return -1;
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return fd < 0 || flock(fd, op | LOCK_NB) < 0 ? -1 : fd_take(&fd);
@@ -144,11 +144,10 @@ void vmdir_making(void)
 {
 	const struct timespec step = { .tv_nsec = MAKING_STEP };
 	const int64_t end = loop_now() + MAKING_NS;
-	char root[LOCAL_PATH_MAX];
 
-	if (making >= 0 || vmdir_root(root, NULL) < 0)
+	if (making >= 0)
 		return;
-	while ((making = open_making(root, LOCK_SH)) < 0 && loop_now() < end)
+	while ((making = open_making(LOCK_SH)) < 0 && loop_now() < end)
 		(void)nanosleep(&step, NULL);
 }
 
@@ -171,7 +170,7 @@ void vmdir_collect(void)
 		dir = opendir(root);
 	if (!dir)
 		return;
-	alone = open_making(root, LOCK_EX); /* before the records are read */
+	alone = open_making(LOCK_EX); /* before the records are read */
 	rec.settled = alone >= 0;
 	rec.known = state_each(note, &rec, NULL) == 0;
 	while ((d = readdir(dir)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: host/local/snapmeta.c host/local/snapfile.c host/local/digest.c host/local/qcow2.c host/local/vmdir.c
- * host/local/vmfile.c host/local/saved.c host/local/template.c host/state/state.c host/backend.c */
+/* LINK: host/local/snapmeta.c host/local/snapfile.c host/local/digest.c host/local/qcow2.c host/local/vmfile.c
+ * host/state/?*.c host/backend.c */
 /*
  * The file of a snapshot from somebody hostile: its manifest, then its parts into a folder. The first byte: what is
  * taken, and whether the rest is a manifest alone. What is accepted must print to what is accepted again, and only names

@@ -30,12 +30,6 @@
 
 #define LOCK_STEP 5000000L /* ns */
 
-bool vmdir_is_id(const char *id)
-{
-	return str_starts(id, "local-") && strlen(id) == 22 &&
-	       strspn(id + 6, "0123456789abcdef") == 16;
-}
-
 int vmdir_base(char ret[LOCAL_PATH_MAX], struct err *e)
 {
 	const char *state;

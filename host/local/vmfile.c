@@ -17,6 +17,12 @@
 
 #define FILE_MAX (VM_ENV_MAX * 2 + 65536)
 
+bool vmdir_is_id(const char *id)
+{
+	return str_starts(id, "local-") && strlen(id) == 22 &&
+	       strspn(id + 6, "0123456789abcdef") == 16;
+}
+
 void vm_config_done(struct vm_config *c)
 {
 	cJSON_Delete(c->env);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: host/local/snapmeta.c host/local/snapfile.c host/local/snapdir.c host/local/digest.c host/local/qcow2.c
- * host/local/vmdir.c host/local/vmfile.c host/local/saved.c host/local/template.c host/state/state.c
- * host/backend.c */
+/* LINK: host/local/snapmeta.c host/local/snapfile.c host/local/digest.c host/local/qcow2.c host/local/vmfile.c
+ * host/state/?*.c host/backend.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 
 #include "host/backend.h"
 #include "host/local/qcow2.h"
-#include "host/local/snapdir.h"
 #include "host/local/snapfile.h"
 #include "lib/fd.h"
 #include "lib/jsn.h"

@@ -5,6 +5,7 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,6 +63,52 @@ static int meter_add(struct meter *t, uint64_t n)
 	return 0;
 }
 
+/* --- descriptors that may make us wait --- */
+/* Until FD is ready, looking every 200 ms whether the user wants out: -EINTR. */
+static int wait_for(int fd, short events, const volatile sig_atomic_t *cancel)
+{
+	struct pollfd pf = { .fd = fd, .events = events };
+	int r;
+
+	do {
+		if (cancel && *cancel)
+			return -EINTR;
+		r = poll(&pf, 1, 200);
+	} while (r == 0 || (r < 0 && errno == EINTR));
+	return r < 0 ? -errno : 0;
+}
+
+ssize_t snapfile_read_fd(void *arg, void *p, size_t n)
+{
+	const struct snap_fd *s = arg;
+
+	for (;;) {
+		int r = wait_for(s->fd, POLLIN, s->cancel);
+		ssize_t k = r < 0 ? r : read(s->fd, p, n);
+
+		if (r < 0 || k >= 0)
+			return k;
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
+}
+
+static int write_fd(int fd, const char *p, size_t n, const volatile sig_atomic_t *cancel)
+{
+	while (n) {
+		int r = wait_for(fd, POLLOUT, cancel);
+		ssize_t k = r < 0 ? r : write(fd, p, n);
+
+		if (r < 0)
+			return r;
+		if (k < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		p += k > 0 ? k : 0;
+		n -= k > 0 ? (size_t)k : 0;
+	}
+	return 0;
+}
+
 /* --- writing --- */
 struct snap_out {
 	struct archive *a;
@@ -78,7 +125,7 @@ static la_ssize_t write_cb(struct archive *a, void *arg, const void *p, size_t n
 
 	if (o->broken)
 		return (la_ssize_t)n; /* no end behind half of it */
-	o->error = fd_write_all(o->fd, p, n);
+	o->error = write_fd(o->fd, p, n, o->meter.p ? o->meter.p->cancel : NULL);
 	if (o->error == 0)
 		return (la_ssize_t)n;
 	archive_set_error(a, -o->error, "writing");

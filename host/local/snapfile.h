@@ -2,6 +2,7 @@
 #ifndef ASB_LOCAL_SNAPFILE_H
 #define ASB_LOCAL_SNAPFILE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -27,6 +28,13 @@ struct snap_in; /* a stream that is being read; from anybody */
  * for snap_meta_done, and *RET for snapfile_close. */
 int snapfile_open(ssize_t (*read)(void *arg, void *p, size_t n), void *arg, struct snap_in **ret,
 		  struct snap_meta *meta, struct err *e) MUST_CHECK;
+
+/* For READ: from a descriptor; ARG is a struct snap_fd. -EINTR when *CANCEL (may be NULL) is set. */
+struct snap_fd {
+	int fd;
+	const volatile sig_atomic_t *cancel;
+};
+ssize_t snapfile_read_fd(void *arg, void *p, size_t n) MUST_CHECK;
 
 /*
  * Writes the parts of META into the empty DIRFD, with the checksums that it says; with DISK_ONLY no more than the disk.

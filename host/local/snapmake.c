@@ -14,6 +14,7 @@
 #include "host/local/template.h"
 #include "host/local/vmfile.h"
 #include "lib/fd.h"
+#include "lib/loop.h"
 #include "lib/str.h"
 
 /*
@@ -135,10 +136,10 @@ static int make_mark(char ret[SANDBOX_ID_MAX + 1], struct err *e)
 	return str_format(ret, SANDBOX_ID_MAX + 1, "local-%s", hex);
 }
 
-static void tell(const struct progress *p, const char *stage)
+static void tell(const struct progress *p, const char *stage, int64_t begun)
 {
 	if (p && p->fn)
-		p->fn(p->arg, stage, 0);
+		p->fn(p->arg, stage, (loop_now() - begun) / 1000000);
 }
 
 /* From the copy to the parts of the snapshot; the copy is not needed any more then. */
@@ -175,6 +176,7 @@ int snapmake_create(const char *id, const char *name, unsigned flags, const stru
 		    int64_t deadline_ns, struct err *e)
 {
 	struct making *k = calloc(1, sizeof(*k));
+	const int64_t begun = loop_now();
 	int r = k ? look_up(k, id, e) : err_set(e, ERR_INTERNAL, ENOMEM, "the snapshot");
 
 	if (r == 0)
@@ -183,14 +185,14 @@ int snapmake_create(const char *id, const char *name, unsigned flags, const stru
 		free(k);
 		return r;
 	}
-	tell(p, "copy");
 	k->meta.created_s = time(NULL);
 	r = str_format(k->meta.name, sizeof(k->meta.name), "%s", name);
 	if (r == 0)
 		r = gather(k, id, !(flags & SNAPSHOT_DISK), deadline_ns, e);
-	tell(p, "checksums");
+	tell(p, "copy", begun);
 	if (r == 0)
 		r = take_sums(k, p, e);
+	tell(p, "checksums", begun);
 	if (r == 0)
 		r = snapdir_publish(&k->new, &k->meta, e);
 	snapdir_abort(&k->new);

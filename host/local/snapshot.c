@@ -101,17 +101,6 @@ static int save(const char *name, int fd, const struct progress *p, struct err *
 	return r;
 }
 
-static ssize_t read_fd(void *arg, void *p, size_t n)
-{
-	const int *fd = arg;
-	ssize_t k;
-
-	do
-		k = read(*fd, p, n);
-	while (k < 0 && errno == EINTR);
-	return k < 0 ? -errno : k;
-}
-
 /* Without the parts that are not taken over. */
 static void forget_memory(struct snap_meta *m)
 {
@@ -154,7 +143,8 @@ static int load(int fd, const char *name, unsigned flags, const struct progress 
 	const bool disk_only = flags & SNAPSHOT_DISK;
 	struct snap_in *in;
 	struct snap_meta m;
-	int r = snapfile_open(read_fd, &fd, &in, &m, e);
+	struct snap_fd from = { fd, p ? p->cancel : NULL };
+	int r = snapfile_open(snapfile_read_fd, &from, &in, &m, e);
 
 	if (r < 0)
 		return r;

@@ -70,7 +70,10 @@ def create(h):
              f"length and checksum of {name}")
     r = h.call("snapshot", "create", "src", "one")
     ok(r.returncode == 1 and b"already" in r.stderr and b"snapshot rm one" in r.stderr, "a name that is taken is refused", r)
+    log = glob.glob(os.path.join(h.path, ".agent_sandbox/local/vms/*", "supervisor.log"))
+    quiet = sum(open(x, encoding="utf-8").read().count("quiesced") for x in log)
     r = h.call("snapshot", "create", "src", "files", "--disk-only", "--json")
+    same(sum(open(x, encoding="utf-8").read().count("quiesced") for x in log), quiet, "for the disk alone nobody's connection is cut")
     info = json.loads(r.stdout)
     same((info["name"], info["memory"], info["sandbox"], info["image"]), ("files", False, "src", "base:1"), "create --disk-only --json")
     r = h.call("snapshot", "create", "src", "--disk-only")
@@ -118,8 +121,16 @@ def restore(h):
 
 
 def disk_only(h):
+    path = store(h, "one", "snapshot.json")
+    good = open(path, encoding="utf-8").read()
+    other = json.loads(good)
+    other["fit"].update(qemu="QEMU emulator version 1.0", cpu_key="0" * 32, accel="kvm")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(other, f)
     r = h.call("snapshot", "restore", "one", "cold", "--disk-only")
-    same(r.returncode, 0, "restore --disk-only")
+    ok(r.returncode == 0, "restore --disk-only, of another QEMU, CPU and accelerator", r)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(good)
     seen = look(h, "cold")
     same((seen[0], seen[4:]), ("cold", ["disk"]), "boots: the file on the disk is there, what was in memory is not")
     h.call("rm", "cold")
@@ -240,9 +251,24 @@ def refusal(h, what, data, word, *options):
     same(kept(h), before, f"{what}: nothing is left")
 
 
+def interrupted(h, whole):
+    """In the middle of a file, while it waits for more of it."""
+    p = h.start("snapshot", "load", "-", "half", stdin=subprocess.PIPE)
+    p.stdin.write(whole[:len(whole) // 2])
+    p.stdin.flush()
+    until = time.monotonic() + 30
+    while not glob.glob(store(h, ".new-*", "*am")) and time.monotonic() < until:
+        time.sleep(0.05)
+    p.send_signal(signal.SIGINT)
+    same(p.wait(timeout=30), -signal.SIGINT, "Ctrl-C ends a load that waits")
+    p.stdin.close()
+    same(kept(h), ["files", "two"], "and nothing of it is left")
+
+
 def refused(h, file):
     with open(file, "rb") as f:
         whole = f.read()
+    interrupted(h, whole)
     refusal(h, "half a file", whole[:len(whole) // 2], b"snapshot")
     refusal(h, "a file without its last byte", whole[:-1], b"snapshot")
     refusal(h, "nothing", b"", b"snapshot")

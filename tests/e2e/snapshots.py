@@ -259,8 +259,8 @@ def interrupted(h, whole):
     until = time.monotonic() + 30
     while not glob.glob(store(h, ".new-*", "*am")) and time.monotonic() < until:
         time.sleep(0.05)
-    p.send_signal(signal.SIGINT)
-    same(p.wait(timeout=30), -signal.SIGINT, "Ctrl-C ends a load that waits")
+    p.send_signal(signal.SIGTERM)
+    same(p.wait(timeout=30), -signal.SIGTERM, "a signal ends a load that waits")
     p.stdin.close()
     same(kept(h), ["files", "two"], "and nothing of it is left")
 

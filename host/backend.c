@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/str.h"
@@ -22,10 +23,26 @@ const char *sandbox_state_name(enum sandbox_state s)
 
 const struct backend *backend_of_id(const char *id)
 {
-	return str_starts(id, "local-") ? &backend_local : NULL;
+	return str_starts(id, "local-") ? &backend_local : &backend_aws;
+}
+
+bool backend_is_id(const char *s)
+{
+	return str_starts(s, "local-") || str_starts(s, "microvm-");
 }
 
 const struct backend *backend_by_name(const char *name)
 {
-	return strcmp(name, backend_local.name) == 0 ? &backend_local : NULL;
+	if (strcmp(name, backend_local.name) == 0)
+		return &backend_local;
+	return strcmp(name, backend_aws.name) == 0 ? &backend_aws : NULL;
+}
+
+void backend_route_done(struct backend_route *r)
+{
+	for (size_t i = 0; r->headers[i]; i++) {
+		explicit_bzero(r->headers[i], strlen(r->headers[i]));
+		free(r->headers[i]);
+		r->headers[i] = NULL;
+	}
 }

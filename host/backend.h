@@ -17,7 +17,7 @@
  */
 
 #define SANDBOX_NAME_MAX  128
-#define SANDBOX_ID_MAX	  64
+#define SANDBOX_ID_MAX	  256
 #define SANDBOX_IMAGE_MAX 256
 
 enum sandbox_state {
@@ -37,6 +37,12 @@ const char *sandbox_state_name(enum sandbox_state s);
 
 enum net_mode { NET_NONE, NET_USER };
 
+struct sandbox_naming { /* what a platform calls a new machine; borrowed */
+	const char *id;
+	const char *endpoint, *region; /* NULL = it has none */
+	const char *image;	       /* what it really started from */
+};
+
 struct sandbox_spec { /* what create and run ask for; all strings borrowed */
 	const char *name;
 	const char *image; /* "base", "base:2"; an ARN on aws */
@@ -48,6 +54,14 @@ struct sandbox_spec { /* what create and run ask for; all strings borrowed */
 	bool cold;		 /* boots, and neither uses nor leaves a template */
 	int64_t idle_timeout_ns; /* suspended after so long without traffic and commands; 0 = never */
 	int64_t max_duration_ns; /* ended after so long, suspended time included; 0 = never */
+	/* Of the platform; NULL = as configured, or none. */
+	const char *region, *role, *egress;
+	/*
+	 * Called as soon as the platform has given the machine an id of its own, before anything is waited for: the
+	 * record is to have that one from now on. Negative: the machine is ended again. NULL: not wanted.
+	 */
+	int (*named)(void *arg, const struct sandbox_naming *n, struct err *e);
+	void *named_arg;
 };
 
 struct sandbox_info { /* what a backend says of one sandbox; no pointers */
@@ -122,6 +136,19 @@ struct snapshot_ops {
 		    char ret_name[SANDBOX_NAME_MAX + 1], struct err *e);
 };
 
+/*
+ * How requests reach a port in a guest when it is behind a network: HTTPS to a host, with headers that let them in. Owned;
+ * backend_route_done.
+ */
+#define BACKEND_URL_MAX	      320
+#define BACKEND_ROUTE_HEADERS 4
+struct backend_route {
+	char url[BACKEND_URL_MAX];		  /* "https://host[:port]", without a path */
+	char *headers[BACKEND_ROUTE_HEADERS + 1]; /* "Name: value" */
+	const char *ca_bundle;			  /* borrowed; NULL = the system's */
+};
+void backend_route_done(struct backend_route *r); /* wipes the headers too */
+
 struct backend_owner; /* a sandbox that was just created and is still the caller's to lose */
 
 struct backend {
@@ -130,13 +157,14 @@ struct backend {
 	/*
 	 * Makes the sandbox under SPEC and ID (which the caller has recorded already) and waits
 	 * until commands can run in it. On failure, or if the caller dies before keep(), nothing of
-	 * it remains. DEADLINE_NS: loop_now() time.
+	 * it remains; but for -ENOTRECOVERABLE: it could not be ended again, its record must stay.
+	 * DEADLINE_NS: loop_now() time.
 	 */
 	int (*create)(const struct sandbox_spec *spec, const char *id, const struct progress *p,
 		      int64_t deadline_ns, struct backend_owner **ret, struct err *e);
 	/* The sandbox now outlives the caller. Frees O. */
 	int (*keep)(struct backend_owner *o, struct err *e);
-	/* Ends the sandbox and removes all of it. Frees O. */
+	/* Ends the sandbox and removes all of it, as far as that needs O; remove() does the rest. Frees O. */
 	void (*drop)(struct backend_owner *o);
 
 	int (*info)(const char *id, struct sandbox_info *ret,
@@ -169,6 +197,12 @@ struct backend {
 	int (*branch)(const char *id, struct sandbox_child *children, size_t n,
 		      const struct progress *p, int64_t deadline_ns, struct err *e);
 
+	/*
+	 * Where there is a route, HTTP to the guest takes it, and not connect(). FRESH: what the last one carried was refused,
+	 * so it is to have new credentials.
+	 */
+	int (*route)(const char *id, uint16_t port, bool fresh, struct backend_route *ret,
+		     struct err *e);
 	/* A connected stream to PORT in the guest, blocking, CLOEXEC; the caller owns *RET_FD. */
 	int (*connect)(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd,
 		       struct err *e);
@@ -186,12 +220,17 @@ struct backend {
 	void (*collect)(void);
 
 	const struct snapshot_ops *snapshots; /* NULL: it has none */
+
+	/* CPUs, memory and network of a sandbox are its image's: options for them are refused. */
+	bool size_of_image;
 };
 
-extern const struct backend backend_local;
+extern const struct backend backend_local, backend_aws;
 
-/* The backend whose sandboxes have ids like ID; NULL when none has. */
+/* The backend that a recorded sandbox with this ID lives on: "local-…", anything else is AWS's. */
 const struct backend *backend_of_id(const char *id);
+/* S is the id of a machine, and not a name: it may be asked for without a record. */
+bool backend_is_id(const char *s);
 const struct backend *backend_by_name(const char *name);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "host/agent/http.h"
 #include "host/backend.h"
-#include "lib/proto.h"
 
 #define ASK_ATTEMPTS 4
 
@@ -18,13 +17,6 @@ struct asking {
 	struct buf body; /* owned */
 	struct err err;
 };
-
-static int connect_agent(void *arg, int64_t deadline_ns, int *ret_fd, struct err *e)
-{
-	const struct ask *a = ((const struct asking *)arg)->ask;
-
-	return a->backend->connect(a->id, PROTO_AGENT_PORT, deadline_ns, ret_fd, e);
-}
 
 static void on_done(void *arg, int status, const struct buf *body, const struct err *e)
 {
@@ -130,7 +122,7 @@ int agent_ask(const struct ask *a, cJSON **ret_json, struct err *e)
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "asking the agent");
 	buf_init(&k.body, HTTP_REPLY_MAX);
-	r = http_open(&k.loop, connect_agent, &k, &k.http, e);
+	r = http_open(&k.loop, a->backend, a->id, &k.http, e);
 	if (r == 0)
 		r = attempts(&k, e);
 	if (r == 0)

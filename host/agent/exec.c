@@ -7,7 +7,6 @@
 
 #include "host/agent/exec_int.h"
 #include "host/backend.h"
-#include "lib/proto.h"
 #include "lib/str.h"
 
 /*
@@ -44,13 +43,6 @@ void exec_fail(struct exec *x, const struct err *e)
 void exec_path(const struct exec *x, const char *rest, char out[static EXEC_PATH_MAX])
 {
 	ignore_result(str_format(out, EXEC_PATH_MAX, "/v1/execs/%s%s", x->id, rest)); /* it fits */
-}
-
-static int connect_agent(void *arg, int64_t deadline_ns, int *ret_fd, struct err *e)
-{
-	const struct exec *x = arg;
-
-	return x->spec->backend->connect(x->spec->id, PROTO_AGENT_PORT, deadline_ns, ret_fd, e);
 }
 
 bool exec_machine_lives(struct exec *x, struct err *e)
@@ -107,7 +99,7 @@ static int begin(struct exec *x, struct err *e)
 		r = term_begin(x);
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "preparing the standard streams");
-	r = http_open(&x->loop, connect_agent, x, &x->http, e);
+	r = http_open(&x->loop, x->spec->backend, x->spec->id, &x->http, e);
 	return r < 0 ? r : start_begin(x, e);
 }
 

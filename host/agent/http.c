@@ -9,8 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/backend.h"
 #include "host/net/curlio.h"
+#include "host/net/tls.h"
 #include "lib/fd.h"
+#include "lib/proto.h"
+#include "lib/str.h"
 
 /*
  * The connection is not libcurl's to make. CURL_SOCKOPT_ALREADY_CONNECTED is meant for that, but
@@ -19,6 +23,10 @@
  * stream and hands out a placeholder: a UDP socket, for which connect(2) to the URL's 127.0.0.1
  * succeeds at once and sends nothing. CURLOPT_PREREQFUNCTION, which runs before the first byte is
  * written, then puts the stream in its place by dup3(2). No proxy of the environment is used.
+ *
+ * Where the backend has a route, libcurl connects by itself, with TLS. Between us and the agent is then the platform's proxy, whose own
+ * answers are no JSON: "not let in" (403) is asked again once with new credentials, "nobody there" (502 and the like) is
+ * what a connection that fails is without a proxy.
  */
 
 #define URL_BASE   "http://127.0.0.1:8080"
@@ -26,8 +34,10 @@
 
 struct http {
 	struct curlio *io; /* owned */
-	http_connect_fn *connect;
-	void *connect_arg;
+	const struct backend *backend;
+	const char *id; /* of the sandbox */
+	struct backend_route route;
+	struct tls *tls;	/* NULL: there is no route */
 	struct err connect_err; /* of the last attempt that failed */
 	struct http_call *calls;
 };
@@ -41,6 +51,7 @@ struct http_call {
 	int placeholder; /* libcurl's; -1 = none, or the stream is in its place already */
 	int stream;	 /* owned; -1 = none */
 	int data_error;	 /* what spec.data ended the call with */
+	bool renewed;	 /* it was sent a second time, with new credentials */
 	struct http_call *next;
 };
 
@@ -59,7 +70,7 @@ static curl_socket_t open_cb(void *arg, curlsocktype purpose, struct curl_sockad
 	(void)purpose;
 	(void)addr;
 	fd_close(&c->stream);
-	if (h->connect(h->connect_arg, loop_now() + limit, &c->stream, &e) < 0) {
+	if (h->backend->connect(h->id, PROTO_AGENT_PORT, loop_now() + limit, &c->stream, &e) < 0) {
 		h->connect_err = e;
 		return CURL_SOCKET_BAD;
 	}
@@ -151,10 +162,61 @@ static void explain(const struct http_call *c, CURLcode code, struct err *e)
 	} else if (code == CURLE_OPERATION_TIMEDOUT) {
 		(void)err_set(e, ERR_TIMEOUT, ETIMEDOUT,
 			      "the agent in the sandbox does not answer");
+	} else if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR) {
+		(void)err_set(e, ERR_DENIED, EPROTO, "%.200s (%s)", c->http->route.url,
+			      curl_easy_strerror(code));
 	} else {
 		(void)err_set(e, ERR_UNAVAILABLE, ECONNRESET, "the connection to the agent (%s)",
 			      curl_easy_strerror(code));
 	}
+}
+
+/* --- the platform's proxy --- */
+
+static bool from_proxy(const struct http_call *c, long status)
+{
+	const char *type = NULL;
+
+	if (!c->http->tls || status < 400)
+		return false;
+	(void)curl_easy_getinfo(c->io.easy, CURLINFO_CONTENT_TYPE, &type);
+	return !type || !str_starts(type, "application/json");
+}
+
+static void explain_proxy(const struct http_call *c, long status, struct err *e)
+{
+	char text[80] = "";
+
+	if (c->body.len < sizeof(text))
+		ignore_result(str_format(text, sizeof(text), "%s", c->body.p ? c->body.p : ""));
+	if (status == 403)
+		(void)err_set(e, ERR_DENIED, EACCES, "the sandbox's endpoint refuses asb (%s)",
+			      text);
+	else if (status >= 500 || status == 429)
+		(void)err_set(e, ERR_UNAVAILABLE, ECONNRESET,
+			      "nothing answers behind the sandbox's endpoint (HTTP %ld)", status);
+	else
+		(void)err_set(e, ERR_INTERNAL, EPROTO, "the sandbox's endpoint: HTTP %ld %s",
+			      status, text);
+}
+
+static bool set_heads(struct http_call *c);
+
+/* Sends the call again as somebody who may. A body that was made while it was sent cannot be. */
+static bool send_renewed(struct http_call *c)
+{
+	struct http *h = c->http;
+	struct backend_route fresh = { .ca_bundle = NULL };
+
+	if (c->renewed || c->spec.read ||
+	    h->backend->route(h->id, PROTO_AGENT_PORT, true, &fresh, NULL) < 0)
+		return false;
+	backend_route_done(&h->route);
+	h->route = fresh;
+	c->renewed = true;
+	buf_clear(&c->body);
+	curlio_remove(h->io, &c->io);
+	return set_heads(c) && curlio_add(h->io, &c->io) == 0;
 }
 
 static void end_call(struct curlio_call *io, CURLcode code)
@@ -162,40 +224,75 @@ static void end_call(struct curlio_call *io, CURLcode code)
 	struct http_call *c = io->arg;
 	struct http_spec s = c->spec;
 	struct err e = ERR_INIT;
-	struct buf body = c->body;
+	struct buf body;
 	long status = 0;
 
 	(void)curl_easy_getinfo(c->io.easy, CURLINFO_RESPONSE_CODE, &status);
+	if (code == CURLE_OK && status == 403 && from_proxy(c, status) && send_renewed(c))
+		return;
 	if (code != CURLE_OK) {
-		status = 0;
 		explain(c, code, &e);
+		status = 0;
+	} else if (from_proxy(c, status)) {
+		explain_proxy(c, status, &e);
+		status = 0;
 	}
+	body = c->body;
 	buf_init(&c->body, 0);
 	call_free(c);
 	s.done(s.arg, (int)status, &body, &e);
 	buf_done(&body);
 }
 
+/* --- setting up --- */
+
+static bool set_heads(struct http_call *c)
+{
+	bool body = c->spec.body || c->spec.read;
+	struct curl_slist *l = curl_slist_append(NULL, "Expect:");
+
+	curl_slist_free_all(c->heads);
+	c->heads = l;
+	if (l && body)
+		l = curl_slist_append(c->heads, "Content-Type: application/octet-stream");
+	for (size_t i = 0; l && c->http->route.headers[i]; i++)
+		l = curl_slist_append(c->heads, c->http->route.headers[i]);
+	return l && curl_easy_setopt(c->io.easy, CURLOPT_HTTPHEADER, c->heads) == CURLE_OK;
+}
+
 static bool set_body(struct http_call *c)
 {
 	CURL *easy = c->io.easy;
 
-	if (!c->spec.body && !c->spec.read)
-		return true;
-	c->heads = curl_slist_append(NULL, "Expect:");
-	if (!c->heads || !curl_slist_append(c->heads, "Content-Type: application/octet-stream"))
-		return false;
 	if (c->spec.read)
-		return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, c->heads) == CURLE_OK &&
-		       curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L) == CURLE_OK &&
+		return curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L) == CURLE_OK &&
 		       curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_LEN) == CURLE_OK &&
 		       curl_easy_setopt(easy, CURLOPT_READFUNCTION, read_cb) == CURLE_OK &&
 		       curl_easy_setopt(easy, CURLOPT_READDATA, c) == CURLE_OK;
-	return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, c->heads) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
+	if (!c->spec.body)
+		return true;
+	return curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_POSTFIELDS, c->spec.body) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->spec.body_len) ==
 		       CURLE_OK;
+}
+
+/* Who connects, and how. */
+static bool set_peer(struct http_call *c)
+{
+	CURL *easy = c->io.easy;
+
+	if (c->http->tls)
+		return tls_use(c->http->tls, easy) == 0 &&
+		       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https") == CURLE_OK &&
+		       curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+					(long)(HTTP_CONNECT_NS / 1000000)) == CURLE_OK;
+	return curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_cb) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, c) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, prereq_cb) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_PREREQDATA, c) == CURLE_OK;
 }
 
 static bool set_options(struct http_call *c)
@@ -204,7 +301,9 @@ static bool set_options(struct http_call *c)
 	AUTO_BUF url;
 
 	buf_init(&url, 4096);
-	if (buf_addf(&url, "%s%s", URL_BASE, c->spec.path) < 0 || !set_body(c))
+	if (buf_addf(&url, "%s%s", c->http->tls ? c->http->route.url : URL_BASE, c->spec.path) <
+		    0 ||
+	    !set_heads(c) || !set_body(c) || !set_peer(c))
 		return false;
 	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_LEN);
@@ -213,14 +312,8 @@ static bool set_options(struct http_call *c)
 	(void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(c->spec.limit_ns / 1000000));
 	return curl_easy_setopt(easy, CURLOPT_URL, url.p) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, c->spec.method) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) ==
 		       CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_cb) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, c) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, prereq_cb) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PREREQDATA, c) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, write_cb) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_WRITEDATA, c) == CURLE_OK;
 }
@@ -262,16 +355,26 @@ void http_resume(struct http_call *c)
 	curlio_kick(c->http->io);
 }
 
-int http_open(struct loop *l, http_connect_fn *fn, void *arg, struct http **ret, struct err *e)
+int http_open(struct loop *l, const struct backend *b, const char *id, struct http **ret,
+	      struct err *e)
 {
 	struct http *h = calloc(1, sizeof(*h));
+	int r = 0;
 
 	if (!h || curlio_open(l, &h->io) < 0) {
 		free(h);
 		return err_set(e, ERR_INTERNAL, ENOMEM, "starting the HTTP client");
 	}
-	h->connect = fn;
-	h->connect_arg = arg;
+	h->backend = b;
+	h->id = id;
+	if (b->route)
+		r = b->route(id, PROTO_AGENT_PORT, false, &h->route, e);
+	if (r == 0 && b->route)
+		r = tls_trust(h->route.ca_bundle, &h->tls, e);
+	if (r < 0) {
+		http_free(h);
+		return r;
+	}
 	*ret = h;
 	return 0;
 }
@@ -285,5 +388,6 @@ void http_free(struct http *h)
 		call_free(c);
 	}
 	curlio_free(h->io);
+	backend_route_done(&h->route);
 	free(h);
 }

@@ -13,16 +13,12 @@
 #include "lib/loop.h"
 
 /*
- * HTTP/1.1 requests inside a loop, over connections that somebody else opens: libcurl's multi
- * interface, which is given each connection as a descriptor. Connections are kept and used again.
- * Several calls may be under way at once, each then on a connection of its own.
+ * HTTP/1.1 requests to the agent in a sandbox, inside a loop: over streams that the backend opens, or along its route (TLS).
+ * Connections are kept and used again. Several calls may be under way at once, each then on a connection of its own.
  */
+struct backend;
 struct http;
 struct http_call;
-
-/* Opens a connected stream, blocking at most until DEADLINE_NS (loop_now). 0 with *RET_FD, which
- * http then owns. */
-typedef int http_connect_fn(void *arg, int64_t deadline_ns, int *ret_fd, struct err *e);
 
 #define HTTP_CONNECT_NS (5LL * 1000000000) /* at most; a connect blocks the loop */
 /* Most bytes kept of an answer's body: 256 commands of which the agent tells 4 KiB, all of them escaped. */
@@ -57,8 +53,9 @@ struct http_spec {
 	void *arg;
 };
 
-int http_open(struct loop *l, http_connect_fn *fn, void *arg, struct http **ret, struct err *e)
-	MUST_CHECK;
+/* To the agent of sandbox ID, both borrowed. A route is asked for here, which may take a call of the platform. */
+int http_open(struct loop *l, const struct backend *b, const char *id, struct http **ret,
+	      struct err *e) MUST_CHECK;
 void http_free(struct http *h); /* ends all calls without a word */
 
 int http_start(struct http *h, const struct http_spec *s, struct http_call **ret, struct err *e)

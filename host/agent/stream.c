@@ -9,7 +9,6 @@
 #include "host/agent/ask.h"
 #include "host/agent/http.h"
 #include "host/backend.h"
-#include "lib/proto.h"
 #include "lib/ring.h"
 
 /*
@@ -71,13 +70,6 @@ static void on_done(void *arg, int status, const struct buf *body, const struct 
 		s->status = 0;
 }
 
-static int connect_agent(void *arg, int64_t deadline_ns, int *ret_fd, struct err *e)
-{
-	const struct stream *s = arg;
-
-	return s->spec.backend->connect(s->spec.id, PROTO_AGENT_PORT, deadline_ns, ret_fd, e);
-}
-
 /* --- the caller's side --- */
 int stream_open(const struct stream_spec *spec, struct stream **ret, struct err *e)
 {
@@ -102,7 +94,7 @@ int stream_open(const struct stream_spec *spec, struct stream **ret, struct err 
 		free(s);
 		return err_set(e, ERR_INTERNAL, -r, "asking the agent");
 	}
-	r = http_open(&s->loop, connect_agent, s, &s->http, e);
+	r = http_open(&s->loop, spec->backend, spec->id, &s->http, e);
 	if (r == 0)
 		r = http_start(s->http, &h, &s->call, e);
 	if (r < 0) {

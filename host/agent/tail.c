@@ -9,7 +9,6 @@
 #include "host/agent/http.h"
 #include "host/backend.h"
 #include "lib/jsn.h"
-#include "lib/proto.h"
 #include "lib/str.h"
 
 /* Reads the output once without keeping it, and remembers where the last lines began. */
@@ -28,13 +27,6 @@ struct tail {
 	int status;
 	struct err err;
 };
-
-static int connect_agent(void *arg, int64_t deadline_ns, int *ret_fd, struct err *e)
-{
-	const struct tail *t = arg;
-
-	return t->backend->connect(t->sandbox_id, PROTO_AGENT_PORT, deadline_ns, ret_fd, e);
-}
 
 static int on_frame(void *arg, int stream, const void *p, size_t n)
 {
@@ -119,7 +111,7 @@ int tail_offset(const struct backend *b, const char *sandbox_id, const char *exe
 	if (t.lines > TAIL_LINES_MAX)
 		t.lines = TAIL_LINES_MAX;
 	t.begins = calloc(t.lines, sizeof(*t.begins));
-	r = t.begins ? http_open(&t.loop, connect_agent, &t, &t.http, e)
+	r = t.begins ? http_open(&t.loop, t.backend, t.sandbox_id, &t.http, e)
 		     : err_set(e, ERR_INTERNAL, ENOMEM, "asking the agent");
 	if (r == 0)
 		r = ask(&t, exec_id, e);

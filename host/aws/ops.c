@@ -46,15 +46,33 @@ static int check_string(const struct shape *s, const cJSON *j, const char *where
 			: 0;
 }
 
-static int check_number(const struct shape *s, const cJSON *j, const char *where, struct err *e)
+/* Integers that jsn_add_u64 adds are raw text. */
+static bool number_of(const cJSON *j, int64_t *ret)
 {
 	double d = cJSON_GetNumberValue(j);
+	uint64_t u;
 
+	if (cJSON_IsRaw(j)) {
+		if (str_to_u64(j->valuestring, 0, INT64_MAX, &u) < 0)
+			return false;
+		*ret = (int64_t)u;
+		return true;
+	}
 	if (!cJSON_IsNumber(j) || floor(d) != d || fabs(d) > 9007199254740992.0)
+		return false;
+	*ret = (int64_t)d;
+	return true;
+}
+
+static int check_number(const struct shape *s, const cJSON *j, const char *where, struct err *e)
+{
+	int64_t n;
+
+	if (!number_of(j, &n))
 		return wrong(e, where, "is not an integer");
-	if (d < (double)s->min || d > (double)s->max)
+	if (n < s->min || n > s->max)
 		return err_set(e, ERR_INVALID, 0, "%s: %lld is not within %lld to %lld", where,
-			       (long long)d, (long long)s->min, (long long)s->max);
+			       (long long)n, (long long)s->min, (long long)s->max);
 	return 0;
 }
 
@@ -176,11 +194,12 @@ static int build_path(const struct aws_op *op, const cJSON *params, struct buf *
 static int add_query(struct buf *b, const char *name, const cJSON *v)
 {
 	int r = buf_addf(b, "%s%s=", b->len ? "&" : "", name);
+	int64_t n;
 
 	if (r < 0)
 		return r;
-	if (cJSON_IsNumber(v))
-		return buf_addf(b, "%lld", (long long)cJSON_GetNumberValue(v));
+	if (number_of(v, &n))
+		return buf_addf(b, "%lld", (long long)n);
 	return sigv4_encode(b, cJSON_GetStringValue(v), strlen(cJSON_GetStringValue(v)), "");
 }
 

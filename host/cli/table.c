@@ -49,7 +49,9 @@ const struct command cli_commands[] = {
 		  "it and no command has run in it for so long. The next command that wants something of it (exec, "
 		  "shell, cp, forward, ...) resumes it.\n\n"
 		  "With --max-duration it is powered off that long after it was made, however much of the time it was "
-		  "suspended. Its disk stays, and asb start boots it again, for as long once more.",
+		  "suspended. Its disk stays, and asb start boots it again, for as long once more.\n\n"
+		  "With the ARN of an image, or --backend aws, it is a MicroVM on AWS (docs/aws.md): its size and its "
+		  "network are the image's, and it lives 8 hours at most.",
 	  .examples = EXAMPLES("asb create app", "asb create build -c 4 -m 4g --net user") },
 	{ .name = "exec",
 	  .args = takes_exec_args,
@@ -179,8 +181,11 @@ const struct command cli_commands[] = {
 	  .about =
 		  "STATE is RUNNING, SUSPENDED (asb stop), TERMINATED (asb start boots it from its "
 		  "disk), a state between them, or MISSING when there is no machine behind the name "
-		  "(asb rm forgets it).",
-	  .examples = EXAMPLES("asb ls", "asb ls -q", "asb ls --json") },
+		  "(asb rm forgets it). What is on AWS is asked for by one call, if a sandbox is there; when "
+		  "AWS does not answer, it is UNKNOWN.\n\n"
+		  "With --all also the MicroVMs of the region that live and are no sandbox of yours; the other "
+		  "commands take their ids as names.",
+	  .examples = EXAMPLES("asb ls", "asb ls -q", "asb ls --json", "asb ls --all") },
 	{ .name = "ps",
 	  .args = takes_maybe_sandbox,
 	  .opts = takes_ls_opts,

@@ -136,20 +136,21 @@ const struct arg_spec takes_snapshot_load_args[] = {
 
 const enum opt_id takes_plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-const enum opt_id takes_ls_opts[] = { OPT_NAMES, OPT_JSON, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_ls_opts[] = { OPT_NAMES, OPT_EVERY, OPT_JSON, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_run_opts[] = {
-	OPT_CPUS,     OPT_MEMORY,  OPT_NET,	    OPT_ENV,	      OPT_ENV_FILE,
-	OPT_WORKDIR,  OPT_USER,	   OPT_SECCOMP,	    OPT_TIMEOUT,      OPT_START_TIMEOUT,
-	OPT_NAME,     OPT_BACKEND, OPT_NO_TEMPLATE, OPT_MAX_DURATION, OPT_INTERACTIVE,
-	OPT_NO_STDIN, OPT_TTY,	   OPT_NO_TTY,	    OPT_JSON,	      OPT_QUIET,
-	OPT_VERBOSE,  OPT_HELP,	   OPT_COUNT
+	OPT_CPUS,	 OPT_MEMORY,	   OPT_NET,	    OPT_ENV,	  OPT_ENV_FILE,
+	OPT_WORKDIR,	 OPT_USER,	   OPT_SECCOMP,	    OPT_TIMEOUT,  OPT_START_TIMEOUT,
+	OPT_NAME,	 OPT_BACKEND,	   OPT_REGION,	    OPT_ROLE,	  OPT_EGRESS,
+	OPT_NO_TEMPLATE, OPT_MAX_DURATION, OPT_INTERACTIVE, OPT_NO_STDIN, OPT_TTY,
+	OPT_NO_TTY,	 OPT_JSON,	   OPT_QUIET,	    OPT_VERBOSE,  OPT_HELP,
+	OPT_COUNT
 };
-const enum opt_id takes_create_opts[] = { OPT_IMAGE,	     OPT_CPUS,	       OPT_MEMORY,
-					  OPT_NET,	     OPT_ENV,	       OPT_ENV_FILE,
-					  OPT_START_TIMEOUT, OPT_BACKEND,      OPT_NO_TEMPLATE,
-					  OPT_IDLE_TIMEOUT,  OPT_MAX_DURATION, OPT_JSON,
-					  OPT_QUIET,	     OPT_VERBOSE,      OPT_HELP,
-					  OPT_COUNT };
+const enum opt_id takes_create_opts[] = {
+	OPT_IMAGE,    OPT_CPUS,		 OPT_MEMORY,	   OPT_NET,	     OPT_ENV,
+	OPT_ENV_FILE, OPT_START_TIMEOUT, OPT_BACKEND,	   OPT_REGION,	     OPT_ROLE,
+	OPT_EGRESS,   OPT_NO_TEMPLATE,	 OPT_IDLE_TIMEOUT, OPT_MAX_DURATION, OPT_JSON,
+	OPT_QUIET,    OPT_VERBOSE,	 OPT_HELP,	   OPT_COUNT
+};
 const enum opt_id takes_cp_opts[] = { OPT_ARCHIVE, OPT_FOLLOW_LINK, OPT_JSON,
 				      OPT_QUIET,   OPT_HELP,	    OPT_COUNT };
 const enum opt_id takes_exec_opts[] = {

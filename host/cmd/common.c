@@ -121,18 +121,11 @@ int cmd_each_of(const struct cli *c, const char *key,
 
 /* --- one sandbox --- */
 
-static const char *backend_name(const struct state_record *r)
-{
-	const struct backend *b = backend_of_id(r->microvm_id);
-
-	return b ? b->name : str_starts(r->microvm_id, "microvm-") ? "aws" : "unknown";
-}
-
-const char *cmd_state(const struct state_record *r, const struct sandbox_info *i)
+const char *cmd_state(const struct sandbox_info *i)
 {
 	if (i)
 		return sandbox_state_name(i->state);
-	return backend_of_id(r->microvm_id) ? "MISSING" : sandbox_state_name(SANDBOX_UNKNOWN);
+	return "MISSING";
 }
 
 static bool add_time(cJSON *o, const char *name, int64_t s)
@@ -159,8 +152,8 @@ cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info 
 	cJSON *ret = j;
 
 	if (!j || !jsn_add_str(j, "name", r->name) || !jsn_add_str(j, "id", r->microvm_id) ||
-	    !jsn_add_str(j, "state", cmd_state(r, i)) || !jsn_add_str(j, "image", r->image_arn) ||
-	    !jsn_add_str(j, "backend", backend_name(r)) ||
+	    !jsn_add_str(j, "state", cmd_state(i)) || !jsn_add_str(j, "image", r->image_arn) ||
+	    !jsn_add_str(j, "backend", backend_of_id(r->microvm_id)->name) ||
 	    !add_time(j, "created_at", i ? i->created_s : 0))
 		return NULL;
 	if (i &&

@@ -55,7 +55,7 @@ struct cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbo
 int cmd_tell_created(const struct cli *c, const struct backend *b, const char *name, const char *id)
 	MUST_CHECK;
 /* "RUNNING", "MISSING", … */
-const char *cmd_state(const struct state_record *r, const struct sandbox_info *i);
+const char *cmd_state(const struct sandbox_info *i);
 
 /* Runs the guest's command of C (or joins that of --attach) with ENV (of core_env) in N; what is
  * printed when all is over is told by cmd_report. LEAVE: the sandbox ends with the command. */

@@ -23,6 +23,7 @@ int cmd_create(const struct cli *c)
 	int r = core_choose(c, c->val[OPT_IMAGE].set ? c->val[OPT_IMAGE].text : NULL, &b, &s.image,
 			    &e);
 
+	core_platform(c, &s);
 	if (r == 0)
 		r = core_env(c, &env, &e);
 	if (r < 0)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <cJSON.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "host/aws/doctor.h"
 #include "host/cli/out.h"
 #include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
@@ -69,6 +71,23 @@ static int check_state(struct checks *k)
 	return on_check(k, "state", "ok", text);
 }
 
+static int on_aws(void *arg, const struct state_record *r)
+{
+	(void)arg;
+	return backend_of_id(r->microvm_id) == &backend_aws;
+}
+
+/* Somebody means to use AWS, so that what is missing for it is a failure. */
+static int wants_aws(void)
+{
+	const char *backend = getenv("AGENT_SANDBOX_BACKEND"),
+		   *arn = getenv("AGENT_SANDBOX_IMAGE_ARN");
+
+	if (backend && *backend)
+		return strcmp(backend, backend_aws.name) == 0;
+	return (arn && *arn) || state_each(on_aws, NULL, NULL) > 0;
+}
+
 int cmd_doctor(const struct cli *c)
 {
 	AUTO_JSN *doc = out_json_wanted() ? cJSON_CreateObject() : NULL;
@@ -80,6 +99,8 @@ int cmd_doctor(const struct cli *c)
 		r = check_state(&k);
 	if (r == 0)
 		r = local_doctor(on_check, &k);
+	if (r == 0)
+		r = aws_doctor(on_check, &k, wants_aws());
 	if (r == 0 && doc) {
 		if (!jsn_add_bool(doc, "ok", !k.failed))
 			give = NULL;

@@ -18,7 +18,7 @@ int execid_list(const struct core_named *n, cJSON **ret_doc, struct err *e)
 	AUTO_JSN *doc = NULL;
 	int r;
 
-	if (!n->backend->connect)
+	if (!n->backend->connect && !n->backend->route)
 		return cmd_unsupported(n->backend, "run commands", e);
 	r = agent_ask(&a, &doc, e);
 	if (r < 0)

@@ -14,7 +14,8 @@
 
 /*
  * The records in the order of the state file, each with what its backend says of the machine, then
- * the machines that nobody recorded. The backend is asked once for all of them.
+ * the machines that nobody recorded. A backend is asked once for all of them; AWS only when a record is of it, or
+ * with --all. When it cannot be asked, the local ones are listed all the same.
  */
 
 #define LS_MAX	  65536
@@ -33,6 +34,9 @@ struct machines {
 
 struct listing {
 	struct machines machines;
+	bool every;	  /* --all */
+	bool on_aws;	  /* a record is */
+	bool aws_unknown; /* it could not be asked */
 	struct grid grid;
 	cJSON *list; /* with --json */
 	bool names_only;
@@ -66,9 +70,17 @@ static const struct sandbox_info *find(struct machines *m, const char *id)
 	return NULL;
 }
 
+/* "MISSING" is a word for those that were looked for. */
+static const char *state_of(const struct listing *l, const struct state_record *r,
+			    const struct sandbox_info *i)
+{
+	if (!i && l->aws_unknown && backend_of_id(r->microvm_id) == &backend_aws)
+		return sandbox_state_name(SANDBOX_UNKNOWN);
+	return cmd_state(i);
+}
+
 static int add_row(struct listing *l, const struct state_record *r, const struct sandbox_info *i)
 {
-	const struct backend *b = backend_of_id(r->microvm_id);
 	char when[32] = "-";
 	time_t t = i ? (time_t)i->created_s : 0;
 	struct tm tm;
@@ -77,9 +89,9 @@ static int add_row(struct listing *l, const struct state_record *r, const struct
 		when[0] = '\0';
 	const char *text[COLUMNS] = { r->name,
 				      r->microvm_id,
-				      cmd_state(r, i),
+				      state_of(l, r, i),
 				      r->image_arn ? r->image_arn : "-",
-				      b ? b->name : "aws",
+				      backend_of_id(r->microvm_id)->name,
 				      when };
 
 	return grid_add(&l->grid, text);
@@ -95,7 +107,12 @@ static int on_record(void *arg, const struct state_record *r)
 		return buf_addf(&l->names, "%s\n", r->name);
 	if (l->list) {
 		j = cmd_sandbox_json(r, i);
-		return j && cJSON_AddItemToArray(l->list, j) ? 0 : -ENOMEM;
+		return j &&
+				       cJSON_ReplaceItemInObjectCaseSensitive(
+					       j, "state", cJSON_CreateString(state_of(l, r, i))) &&
+				       cJSON_AddItemToArray(l->list, j)
+			       ? 0
+			       : -ENOMEM;
 	}
 	return add_row(l, r, i);
 }
@@ -128,13 +145,46 @@ static int add_unrecorded(struct listing *l)
 					    .microvm_id = i->id,
 					    .image_arn = i->image };
 		struct sandbox_info now;
+		bool shown;
 
+		if (l->machines.all[k].recorded)
+			continue;
 		/* asked again: a run may have ended meanwhile, and taken its record with it */
-		if (!l->machines.all[k].recorded && backend_local.info(i->id, &now, NULL) == 0 &&
-		    now.state != SANDBOX_TERMINATED)
+		if (backend_of_id(i->id) == &backend_local)
+			shown = backend_local.info(i->id, &now, NULL) == 0 &&
+				now.state != SANDBOX_TERMINATED;
+		else
+			shown = l->every && i->state != SANDBOX_TERMINATED;
+		if (shown)
 			r = on_record(l, &rec);
 	}
 	return r;
+}
+
+static int is_on_aws(void *arg, const struct state_record *r)
+{
+	struct listing *l = arg;
+
+	l->on_aws = l->on_aws || backend_of_id(r->microvm_id) == &backend_aws;
+	return 0;
+}
+
+static int ask_backends(struct listing *l, struct err *e)
+{
+	struct err why = ERR_INIT;
+	int r = state_each(is_on_aws, l, e);
+
+	if (r < 0)
+		return r;
+	backend_local.collect();
+	r = backend_local.list(on_machine, &l->machines, e);
+	if (r < 0 || !(l->on_aws || l->every))
+		return r;
+	if (backend_aws.list(on_machine, &l->machines, &why) < 0) {
+		l->aws_unknown = true;
+		out_warn("%s", why.msg);
+	}
+	return 0;
 }
 
 int cmd_ls(const struct cli *c)
@@ -142,6 +192,7 @@ int cmd_ls(const struct cli *c)
 	static const char *const head[COLUMNS] = { "NAME",  "ID",      "STATE",
 						   "IMAGE", "BACKEND", "CREATED" };
 	struct listing l = { .names_only = c->val[OPT_NAMES].set,
+			     .every = c->val[OPT_EVERY].set,
 			     .grid = { .head = head, .columns = COLUMNS } };
 	AUTO_JSN *doc = out_json_wanted() ? cJSON_CreateObject() : NULL;
 	struct err e = ERR_INIT;
@@ -150,10 +201,8 @@ int cmd_ls(const struct cli *c)
 	buf_init(&l.names, TABLE_MAX);
 	if (doc)
 		l.list = cJSON_AddArrayToObject(doc, "sandboxes");
-	if (!l.names_only || doc)
-		backend_local.collect();
-	if (!l.names_only || doc)
-		r = backend_local.list(on_machine, &l.machines, &e);
+	if (!l.names_only || doc || l.every)
+		r = ask_backends(&l, &e);
 	if (r == 0)
 		r = state_each(on_record, &l, &e);
 	if (r == 0)

@@ -233,7 +233,7 @@ static int ask(const struct core_named *n, cJSON **ret, struct err *e)
 			 .method = "GET",
 			 .path = "/v1/metrics?format=json" };
 
-	if (!n->backend->connect)
+	if (!n->backend->connect && !n->backend->route)
 		return cmd_unsupported(n->backend, "ask the agent", e);
 	return agent_ask(&a, ret, e);
 }

@@ -21,7 +21,7 @@ int cmd_ps(const struct cli *c)
 	if (rc < 0)
 		return cmd_fail(c, &e, cmd_hint(&e, NULL));
 	b = backend_of_id(r.microvm_id);
-	rc = b ? b->info(r.microvm_id, &i, &e) : -ENOENT;
+	rc = b->info(r.microvm_id, &i, &e);
 	if (rc == 0)
 		known = &i;
 	if (rc < 0 && rc != -ENOENT)
@@ -31,7 +31,7 @@ int cmd_ps(const struct cli *c)
 	else if (c->val[OPT_NAMES].set)
 		rc = out_line("%s", r.name) < 0 ? c->cmd->failure : 0;
 	else
-		rc = out_line("%s: %s (%s)", r.name, cmd_state(&r, known), r.microvm_id) < 0
+		rc = out_line("%s: %s (%s)", r.name, cmd_state(known), r.microvm_id) < 0
 			     ? c->cmd->failure
 			     : 0;
 	state_record_done(&r);

@@ -11,19 +11,11 @@ static int rm_one(const struct cli *c, const char *name, const char **ret_word, 
 	bool force = c->val[OPT_FORCE].set;
 	struct core_named n;
 	struct err why = ERR_INIT;
-	int r = core_find(name, &n, &why);
+	int r = core_find(name, &n, e);
 
-	if (r == -ENOENT && force)
-		return 0;
-	if (r < 0 && !(force && why.code == ERR_UNSUPPORTED)) {
-		*e = why;
-		return r;
-	}
+	if (r < 0)
+		return r == -ENOENT && force ? 0 : r;
 	*ret_word = "removed";
-	if (r < 0) {
-		out_warn("%s; only the name is forgotten", why.msg);
-		return state_remove(name, NULL, e);
-	}
 	r = n.backend->remove(n.record.microvm_id, &why);
 	if (r < 0 && force)
 		out_warn("%s; the name is forgotten all the same", why.msg);

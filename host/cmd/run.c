@@ -78,6 +78,7 @@ int cmd_run(const struct cli *c)
 		r = c->val[OPT_NAME].set
 			    ? str_format(name, sizeof(name), "%s", c->val[OPT_NAME].text)
 			    : core_run_name(name, &e);
+	core_platform(c, &s);
 	if (r == 0)
 		r = core_env(c, &env, &e);
 	if (r < 0)

@@ -39,7 +39,7 @@ static int look_at_sandbox(struct waiting *w, cJSON **ret, const char **ret_word
 		return r;
 	if (r == 0 && i.state != SANDBOX_TERMINATED)
 		return 0;
-	*ret_word = cmd_state(&w->n.record, r == 0 ? &i : NULL);
+	*ret_word = cmd_state(r == 0 ? &i : NULL);
 	*ret = cJSON_CreateObject();
 	if (*ret && jsn_add_str(*ret, "name", w->n.record.name) &&
 	    jsn_add_str(*ret, "id", w->n.record.microvm_id) &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,25 @@ static int check_image(const char *image, struct err *e)
 	return -EINVAL;
 }
 
+/* Where the image decides, an option would be a wish that nobody hears. */
+static int check_size(const struct cli *c, const struct backend *b, struct err *e)
+{
+	static const enum opt_id sizes[] = { OPT_CPUS, OPT_MEMORY, OPT_NET, OPT_NO_TEMPLATE };
+	static const enum opt_id places[] = { OPT_REGION, OPT_ROLE, OPT_EGRESS };
+
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+		if (b->size_of_image && c->val[sizes[i]].set)
+			return err_set(
+				e, ERR_UNSUPPORTED, ENOSYS,
+				"--%s: on the %s backend that is decided when the image is built",
+				cli_opts[sizes[i]].name, b->name);
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
+		if (!b->size_of_image && c->val[places[i]].set)
+			return err_set(e, ERR_USAGE, 0, "--%s is for the aws backend",
+				       cli_opts[places[i]].name);
+	return 0;
+}
+
 int core_choose(const struct cli *c, const char *image, const struct backend **ret_backend,
 		const char **ret_image, struct err *e)
 {
@@ -37,6 +57,10 @@ int core_choose(const struct cli *c, const char *image, const struct backend **r
 
 	if (!image && arn && !(name && strcmp(name, "local") == 0))
 		image = arn;
+	if (!image && name && strcmp(name, "aws") == 0)
+		return err_set(e, ERR_USAGE, 0,
+			       "the aws backend needs an image: its ARN or name, or "
+			       "$AGENT_SANDBOX_IMAGE_ARN");
 	if (!image)
 		image = cli_opts[OPT_IMAGE].def;
 	r = check_image(image, e);
@@ -45,15 +69,21 @@ int core_choose(const struct cli *c, const char *image, const struct backend **r
 	if (!name)
 		name = str_starts(image, "arn:") ? "aws" : "local";
 	b = backend_by_name(name);
-	if (!b) {
-		bool known = strcmp(name, "aws") == 0;
-
-		return err_set(e, known ? ERR_UNSUPPORTED : ERR_USAGE, known ? ENOSYS : 0,
-			       known ? "the %.40s backend is not built into this asb"
-				     : "there is no backend named '%.40s'",
-			       name);
-	}
+	if (!b)
+		return err_set(e, ERR_USAGE, 0, "there is no backend named '%.40s'", name);
+	if (strcmp(name, "local") == 0 && str_starts(image, "arn:"))
+		return err_set(e, ERR_USAGE, 0, "'%.150s' is an image of the aws backend", image);
+	r = check_size(c, b, e);
+	if (r < 0)
+		return r;
 	*ret_backend = b;
 	*ret_image = image;
 	return 0;
+}
+
+void core_platform(const struct cli *c, struct sandbox_spec *s)
+{
+	s->region = c->val[OPT_REGION].set ? c->val[OPT_REGION].text : NULL;
+	s->role = c->val[OPT_ROLE].set ? c->val[OPT_ROLE].text : NULL;
+	s->egress = c->val[OPT_EGRESS].set ? c->val[OPT_EGRESS].text : NULL;
 }

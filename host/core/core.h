@@ -21,6 +21,9 @@
 int core_choose(const struct cli *c, const char *image, const struct backend **ret_backend,
 		const char **ret_image, struct err *e) MUST_CHECK;
 
+/* What S says of the platform (--region, --role, --egress-connector); borrowed from C. */
+void core_platform(const struct cli *c, struct sandbox_spec *s);
+
 /*
  * Variables of --env-file and then --env as a NULL-terminated "K=V" array; a K without a value is
  * taken from our own environment and left out when it is not there. core_env_free.
@@ -59,10 +62,11 @@ struct core_made {
 };
 
 /*
- * Records SPEC->name under a fresh id, then makes the machine. On failure the record is gone again.
+ * Records ASKED->name under a fresh id, then makes the machine. On failure the record is gone again, unless the machine
+ * could not be ended (-ENOTRECOVERABLE).
  * -EEXIST when the name is taken; -EINTR + ERR_UNAVAILABLE when a signal came (core_cancelled).
  */
-int core_create(const struct backend *b, const struct sandbox_spec *spec, struct progress *p,
+int core_create(const struct backend *b, const struct sandbox_spec *asked, struct progress *p,
 		int64_t limit_ns, struct core_made *ret, struct err *e) MUST_CHECK;
 int core_keep(struct core_made *m, struct err *e) MUST_CHECK; /* on failure it is gone */
 int core_drop(struct core_made *m, struct err *e)

@@ -57,7 +57,7 @@ static int find_by_id(const char *id, struct state_record *ret)
 	struct sandbox_info i;
 	int r;
 
-	if (!b || b->info(id, &i, NULL) < 0)
+	if (!backend_is_id(id) || b->info(id, &i, NULL) < 0)
 		return -ENOENT;
 	r = state_each(match_id, &m, NULL);
 	if (r < 0)
@@ -81,13 +81,6 @@ int core_find(const char *name, struct core_named *ret, struct err *e)
 	if (r < 0)
 		return r;
 	n.backend = backend_of_id(n.record.microvm_id);
-	if (!n.backend) {
-		r = err_set(e, ERR_UNSUPPORTED, ENOSYS,
-			    "'%s' is %.80s, whose backend is not built into this asb", name,
-			    n.record.microvm_id);
-		state_record_done(&n.record);
-		return r;
-	}
 	*ret = n;
 	return 0;
 }
@@ -117,9 +110,41 @@ static void unrecord(const struct core_made *m)
 	ignore_result(state_remove(m->name, m->id, NULL));
 }
 
-int core_create(const struct backend *b, const struct sandbox_spec *spec, struct progress *p,
+/* The platform has given the machine another id. */
+static int on_named(void *arg, const struct sandbox_naming *n, struct err *e)
+{
+	struct core_made *m = arg;
+	struct state_record r = { .name = m->name };
+	int rc = -ENOMEM;
+
+	r.microvm_id = strdup(n->id);
+	r.image_arn = strdup(n->image);
+	r.endpoint = n->endpoint ? strdup(n->endpoint) : NULL;
+	r.region = n->region ? strdup(n->region) : NULL;
+	if (r.microvm_id && r.image_arn)
+		rc = state_replace(m->id, &r, e);
+	if (rc == 0)
+		rc = str_format(m->id, sizeof(m->id), "%s", n->id);
+	r.name = NULL;
+	state_record_done(&r);
+	return rc == -ENOMEM ? err_set(e, ERR_INTERNAL, ENOMEM, "the sandbox's record") : rc;
+}
+
+/* Ends a machine that was made and is not wanted. The record of one that could not be ended stays. */
+static int end_made(struct core_made *m, struct err *e)
+{
+	int r;
+
+	m->backend->drop(m->owner);
+	m->owner = NULL;
+	r = m->backend->remove(m->id, e);
+	return r < 0 ? r : state_remove(m->name, m->id, e);
+}
+
+int core_create(const struct backend *b, const struct sandbox_spec *asked, struct progress *p,
 		int64_t limit_ns, struct core_made *ret, struct err *e)
 {
+	struct sandbox_spec own = *asked, *spec = &own;
 	struct core_made m = { .backend = b };
 	char hex[17];
 	int r = random_hex(hex, 8, e);
@@ -131,17 +156,20 @@ int core_create(const struct backend *b, const struct sandbox_spec *spec, struct
 		return err_set(e, ERR_INVALID, ENAMETOOLONG, "the sandbox's name");
 	if (b->collect)
 		b->collect();
+	own.named = on_named;
+	own.named_arg = &m;
 	core_cancel_begin(p);
 	r = record(&m, spec->image, e);
 	if (r == 0) {
 		r = b->create(spec, m.id, p, loop_now() + limit_ns, &m.owner, e);
 		core_cancel_end();
 		if (r == 0 && core_cancelled()) {
-			b->drop(m.owner);
-			r = err_set(e, ERR_UNAVAILABLE, EINTR, "starting the sandbox");
-		}
-		if (r < 0)
+			r = end_made(&m, e);
+			if (r == 0)
+				r = err_set(e, ERR_UNAVAILABLE, EINTR, "starting the sandbox");
+		} else if (r < 0 && r != -ENOTRECOVERABLE) {
 			unrecord(&m);
+		}
 	} else {
 		core_cancel_end();
 	}
@@ -166,7 +194,5 @@ int core_keep(struct core_made *m, struct err *e)
 
 int core_drop(struct core_made *m, struct err *e)
 {
-	m->backend->drop(m->owner);
-	m->owner = NULL;
-	return state_remove(m->name, m->id, e);
+	return end_made(m, e);
 }

@@ -207,6 +207,46 @@ int state_add(const struct state_record *r, struct err *e)
 		      : state_file_save(&file, tree, e);
 }
 
+static bool set_text(cJSON *o, const char *key, const char *s)
+{
+	cJSON *v = s ? cJSON_CreateString(s) : cJSON_CreateNull();
+
+	if (v && (cJSON_HasObjectItem(o, key) ? cJSON_ReplaceItemInObjectCaseSensitive(o, key, v)
+					      : cJSON_AddItemToObject(o, key, v)))
+		return true;
+	cJSON_Delete(v);
+	return false;
+}
+
+int state_replace(const char *old_id, const struct state_record *r, struct err *e)
+{
+	char path[PATH_MAX];
+	AUTO_JSN *tree = NULL;
+	AUTO_FD lock = -1;
+	const char *has;
+	cJSON *o;
+	int rc = state_file_path(&file, path, e);
+
+	if (rc == 0)
+		rc = state_file_lock(&file, &lock, e);
+	if (rc == 0)
+		rc = state_file_load(&file, &tree, e);
+	if (rc < 0)
+		return rc;
+	o = cJSON_GetObjectItemCaseSensitive(tree, "sandboxes");
+	o = cJSON_GetObjectItemCaseSensitive(o, r->name);
+	has = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "microvm_id"));
+	if (!has || strcmp(has, old_id) != 0) {
+		(void)err_set(e, ERR_NOT_FOUND, 0, "the record of '%s' has gone from %s", r->name,
+			      path);
+		return -ENOENT;
+	}
+	if (!set_text(o, "microvm_id", r->microvm_id) || !set_text(o, "endpoint", r->endpoint) ||
+	    !set_text(o, "image_arn", r->image_arn) || !set_text(o, "region", r->region))
+		return err_set(e, ERR_INTERNAL, ENOMEM, "changing '%s'", r->name);
+	return state_file_save(&file, tree, e);
+}
+
 int state_remove(const char *name, const char *microvm_id, struct err *e)
 {
 	char path[PATH_MAX];

@@ -35,6 +35,8 @@ int state_dir(const char **ret, struct err *e) MUST_CHECK;
 int state_get(const char *name, struct state_record *ret, struct err *e) MUST_CHECK;
 /* -EEXIST + ERR_EXISTS when the name is taken. */
 int state_add(const struct state_record *r, struct err *e) MUST_CHECK;
+/* Gives the record R->name, which has OLD_ID, what R has. -ENOENT + ERR_NOT_FOUND when there is none like that. */
+int state_replace(const char *old_id, const struct state_record *r, struct err *e) MUST_CHECK;
 /* Removes NAME if its record has MICROVM_ID (NULL: whatever it has). A missing one is fine. */
 int state_remove(const char *name, const char *microvm_id, struct err *e) MUST_CHECK;
 /* In the order of the file. Non-zero from FN stops and is returned. */

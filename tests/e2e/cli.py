@@ -96,7 +96,7 @@ def refusals(home):
         ok(r.returncode == 2 and r.stdout == b"" and len(one_line(r.stderr)) == 1 and r.stderr.startswith(b"error: ")
            and b"\x1b" not in r.stderr, f"asb {shown}: one line and 2", r.returncode, r.stderr.decode("utf-8", "replace"))
     r = home.call("run", "--backend", "aws", "--", "true")
-    same((r.returncode, len(one_line(r.stderr))), (125, 1), "the aws backend is refused by name")
+    same((r.returncode, len(one_line(r.stderr))), (2, 1), "the aws backend wants an image")
     r = home.call("run", "arn:aws:x", "true", "--json")
     same(r.returncode, 125, "an ARN is for aws")
     same(home.left(), [], "nothing was begun for any of them")

@@ -234,15 +234,16 @@ static void test_choose(void)
 {
 	ok_str(chosen(NULL, NULL, NULL, NULL), "local base", "the default is the base image here");
 	ok_str(chosen(NULL, NULL, NULL, "x:2"), "local x:2", "an image by name is local");
-	ok_str(chosen(NULL, NULL, NULL, "arn:aws:x"), "unsupported",
-	       "an ARN is for aws, which is not there");
-	ok_str(chosen(NULL, NULL, "arn:aws:x", NULL), "unsupported",
+	ok_str(chosen(NULL, NULL, NULL, "arn:aws:x"), "aws arn:aws:x", "an ARN is for aws");
+	ok_str(chosen(NULL, NULL, "arn:aws:x", NULL), "aws arn:aws:x",
 	       "an ARN of the environment too");
+	ok_str(chosen("local", NULL, NULL, "arn:aws:x"), "usage", "but not for --backend local");
 	ok_str(chosen(NULL, NULL, "arn:aws:x", "base"), "local base",
 	       "a named image goes before it");
 	ok_str(chosen("local", NULL, "arn:aws:x", NULL), "local base",
 	       "and so does --backend local");
-	ok_str(chosen(NULL, "aws", NULL, NULL), "unsupported", "the environment chooses");
+	ok_str(chosen(NULL, "aws", NULL, "x:2"), "aws x:2", "the environment chooses");
+	ok_str(chosen(NULL, "aws", NULL, NULL), "usage", "base is no image of aws");
 	ok_str(chosen("local", "aws", NULL, NULL), "local base", "the option goes before it");
 	ok_str(chosen(NULL, "gcp", NULL, NULL), "usage", "an unknown backend");
 	ok_str(chosen(NULL, NULL, NULL, "../x"), "usage", "an image that climbs");

@@ -106,6 +106,25 @@ static void test_preserved(void)
 	ok(strstr(get(), "\"later\": ["), "and they still stay");
 }
 
+static void test_replace(void)
+{
+	char name[] = "p", id[] = "microvm-2", image[] = "arn:y", endpoint[] = "host";
+	struct state_record r = {
+		.name = name, .microvm_id = id, .image_arn = image, .endpoint = endpoint
+	};
+	struct err e = ERR_INIT;
+
+	put("{\"sandboxes\": {\"p\": {\"microvm_id\": \"aws-1\", \"region\": \"eu\", \"later\": 7}}}");
+	ok(state_replace("aws-2", &r, &e) == -ENOENT && e.code == ERR_NOT_FOUND,
+	   "under another id: %s", e.msg);
+	ok(strstr(get(), "aws-1") != NULL, "nothing is changed");
+	ok_int(state_replace("aws-1", &r, NULL), 0, "changed");
+	ok(strstr(get(), "\"microvm_id\": \"microvm-2\"") &&
+		   strstr(get(), "\"endpoint\": \"host\"") && strstr(get(), "\"region\": null") &&
+		   strstr(get(), "\"later\": 7"),
+	   "to what was given, and other keys stay");
+}
+
 static const char *const corrupt[] = {
 	"",
 	"{",
@@ -219,6 +238,7 @@ int main(void)
 	setenv("AGENT_SANDBOX_STATE", file, 1);
 	test_basics();
 	test_preserved();
+	test_replace();
 	test_corrupt();
 	test_concurrent();
 	test_names();

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/aws/token.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/aws/call.h"
+#include "host/aws/ops.h"
+#include "host/aws/sigv4.h"
+#include "host/state/state.h"
+#include "lib/fd.h"
+#include "lib/pretty.h"
+#include "lib/str.h"
+
+#define FILE_MAX (64U << 10)
+
+int token_url(const char *endpoint, bool own, char ret[static BACKEND_URL_MAX], struct err *e)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
+	const char *host = str_starts(endpoint, "https://") ? endpoint + 8 : endpoint;
+	size_t n = strspn(host, ok);
+	static const char aws[] = ".on.aws";
+	uint64_t port;
+	bool good = n > 0 && (!host[n] ||
+			      (host[n] == ':' && str_to_u64(host + n + 1, 1, 65535, &port) == 0));
+
+	if (good && own)
+		good = !host[n] && n > strlen(aws) && strcmp(host + n - strlen(aws), aws) == 0;
+	if (!good || str_format(ret, BACKEND_URL_MAX, "https://%s", host) < 0)
+		return err_set(e, ERR_INVALID, 0, "'%.100s' is not the endpoint of a MicroVM",
+			       endpoint);
+	return 0;
+}
+
+/* --- the kept ones --- */
+
+static int file_path(const char *id, uint16_t port, char ret[static PATH_MAX], struct err *e)
+{
+	char key[SANDBOX_ID_MAX + 16], hash[SIGV4_HASH_LEN + 1];
+	const char *dir;
+	int r = state_dir(&dir, e);
+
+	if (r < 0)
+		return r;
+	if (str_format(key, sizeof(key), "%s %u", id, port) < 0)
+		return err_set(e, ERR_INVALID, ENAMETOOLONG, "the MicroVM's id");
+	sigv4_hash(key, strlen(key), hash);
+	if (str_format(ret, PATH_MAX, "%s/aws/tokens", dir) < 0 || fd_mkdirs(ret, 0700) < 0 ||
+	    str_format(ret, PATH_MAX, "%s/aws/tokens/%s.json", dir, hash) < 0)
+		return err_set(e, ERR_IO, errno ? errno : ENAMETOOLONG, "%s/aws/tokens", dir);
+	return 0;
+}
+
+void token_forget(const char *id, uint16_t port)
+{
+	char path[PATH_MAX];
+
+	if (file_path(id, port, path, NULL) == 0)
+		(void)unlink(path);
+}
+
+static int add_headers(const cJSON *o, struct backend_route *ret)
+{
+	const cJSON *h;
+	size_t n = 0;
+	AUTO_BUF b;
+
+	cJSON_ArrayForEach(h, o)
+	{
+		const char *v = cJSON_GetStringValue(h);
+
+		if (!v || n == BACKEND_ROUTE_HEADERS - 1 || strpbrk(v, "\r\n") ||
+		    strpbrk(h->string, "\r\n:"))
+			return -EBADMSG;
+		buf_init(&b, FILE_MAX);
+		if (buf_addf(&b, "%s: %s", h->string, v) < 0)
+			return -EBADMSG;
+		ret->headers[n] = buf_take(&b);
+		if (!ret->headers[n++])
+			return -ENOMEM;
+	}
+	return n ? 0 : -EBADMSG;
+}
+
+static int add_port(uint16_t port, struct backend_route *ret)
+{
+	char text[40];
+	size_t n = 0;
+
+	while (ret->headers[n])
+		n++;
+	ignore_result(str_format(text, sizeof(text), "X-aws-proxy-port: %u", port)); /* it fits */
+	ret->headers[n] = strdup(text);
+	return ret->headers[n] ? 0 : -ENOMEM;
+}
+
+/* 1: RET is filled in. A file that is not as it should be is as if there were none. */
+static int read_kept(const char *path, struct backend_route *ret)
+{
+	const char *url = NULL;
+	uint64_t expires = 0;
+	const cJSON *token = NULL;
+	AUTO_BUF b;
+	int r;
+
+	buf_init(&b, FILE_MAX);
+	if (fd_read_file(AT_FDCWD, path, &b) < 0)
+		return 0;
+	AUTO_JSN *j = jsn_parse(b.p ? b.p : "", b.len, NULL);
+
+	explicit_bzero(b.p, b.len);
+	if (!j || jsn_str(j, "url", &url, NULL) != 1 || strcmp(url, ret->url) != 0 ||
+	    jsn_u64(j, "expires", 0, 1ULL << 53, &expires, NULL) != 1 ||
+	    (int64_t)expires - aws_now_s() < TOKEN_SPARE_S ||
+	    (int64_t)expires - aws_now_s() > TOKEN_MINUTES * 60 ||
+	    jsn_object(j, "token", &token, NULL) != 1)
+		return 0;
+	r = add_headers(token, ret);
+	if (r < 0)
+		backend_route_done(ret);
+	return r == 0;
+}
+
+static void keep(const char *path, const char *url, cJSON *token)
+{
+	AUTO_JSN *j = cJSON_CreateObject();
+	AUTO_BUF b;
+
+	buf_init(&b, FILE_MAX);
+	if (j && jsn_add_str(j, "url", url) &&
+	    jsn_add_u64(j, "expires", (uint64_t)(aws_now_s() + TOKEN_MINUTES * 60)) &&
+	    cJSON_AddItemReferenceToObject(j, "token", token) && pretty_json(j, &b) == 0)
+		/* it only saves a call */
+		ignore_result(fd_replace_file_lazy(path, b.p, b.len, 0600));
+	if (b.p)
+		explicit_bzero(b.p, b.len);
+}
+
+/* --- new ones --- */
+
+static int mint(struct aws *a, const char *id, uint16_t port, const char *path,
+		struct backend_route *ret, struct err *e)
+{
+	AUTO_JSN *q = cJSON_CreateObject();
+	cJSON *ports = cJSON_AddArrayToObject(q, "allowedPorts"), *one = cJSON_CreateObject(),
+	      *token;
+	struct aws_answer w = { .attempts = 0 };
+	int r = 0;
+
+	if (!ports || !cJSON_AddItemToArray(ports, one)) {
+		cJSON_Delete(one);
+		r = -ENOMEM;
+	}
+	if (r == 0 &&
+	    (!jsn_add_u64(one, "port", port) || !jsn_add_str(q, "microvmIdentifier", id) ||
+	     !jsn_add_u64(q, "expirationInMinutes", TOKEN_MINUTES)))
+		r = -ENOMEM;
+	if (r < 0)
+		return err_set(e, ERR_INTERNAL, -r, "asking for a token");
+	r = ops_call(a, OP_CREATE_MICROVM_AUTH_TOKEN, q, &w, e);
+	token = cJSON_GetObjectItemCaseSensitive(w.json, "authToken");
+	if (r == 0) {
+		r = add_headers(token, ret);
+		if (r < 0)
+			r = err_set(e, ERR_INTERNAL, -r, "the token that AWS gives");
+	}
+	if (r == 0)
+		keep(path, ret->url, token);
+	aws_answer_done(&w);
+	return r;
+}
+
+int token_route(struct aws *a, const char *id, const char *endpoint, uint16_t port, bool fresh,
+		struct backend_route *ret, struct err *e)
+{
+	char path[PATH_MAX];
+	const char *own_endpoint;
+	int r = settings_endpoint(&a->set, aws_lambda_microvms.name, &own_endpoint, e);
+
+	*ret = (struct backend_route){ .ca_bundle = settings_ca_bundle(&a->set) };
+	if (r == 0)
+		r = token_url(endpoint, own_endpoint == NULL, ret->url, e);
+	if (r == 0)
+		r = file_path(id, port, path, e);
+	if (r < 0)
+		return r;
+	if (fresh)
+		(void)unlink(path);
+	if (fresh || read_kept(path, ret) != 1)
+		r = mint(a, id, port, path, ret, e);
+	if (r == 0 && add_port(port, ret) < 0)
+		r = err_set(e, ERR_INTERNAL, ENOMEM, "the token");
+	if (r < 0)
+		backend_route_done(ret);
+	return r;
+}

@@ -21,23 +21,6 @@ const char *sandbox_state_name(enum sandbox_state s)
 	return (unsigned)s < SANDBOX_STATE_COUNT ? state_names[s] : "UNKNOWN";
 }
 
-const struct backend *backend_of_id(const char *id)
-{
-	return str_starts(id, "local-") ? &backend_local : &backend_aws;
-}
-
-bool backend_is_id(const char *s)
-{
-	return str_starts(s, "local-") || str_starts(s, "microvm-");
-}
-
-const struct backend *backend_by_name(const char *name)
-{
-	if (strcmp(name, backend_local.name) == 0)
-		return &backend_local;
-	return strcmp(name, backend_aws.name) == 0 ? &backend_aws : NULL;
-}
-
 void backend_route_done(struct backend_route *r)
 {
 	for (size_t i = 0; r->headers[i]; i++) {

@@ -14,7 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "host/aws/doctor.h"
 #include "host/backend.h"
 #include "host/local/local.h"
 #include "lib/str.h"
@@ -110,14 +109,6 @@ const struct backend backend_local = {
 	.connect = fake_connect,
 	.collect = fake_collect,
 };
-
-const struct backend backend_aws = { .name = "aws" };
-
-int aws_doctor(aws_doctor_fn *fn, void *arg, int wanted)
-{
-	(void)wanted;
-	return fn(arg, "fake", "ok", "nothing to check");
-}
 
 int local_supervise_main(int argc, char **argv)
 {

@@ -136,7 +136,8 @@ const struct arg_spec takes_snapshot_load_args[] = {
 
 const enum opt_id takes_plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-const enum opt_id takes_ls_opts[] = { OPT_NAMES, OPT_EVERY, OPT_JSON, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_ls_opts[] = { OPT_NAMES, OPT_JSON, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_ls_all_opts[] = { OPT_NAMES, OPT_EVERY, OPT_JSON, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_run_opts[] = {
 	OPT_CPUS,	 OPT_MEMORY,	   OPT_NET,	    OPT_ENV,	  OPT_ENV_FILE,
 	OPT_WORKDIR,	 OPT_USER,	   OPT_SECCOMP,	    OPT_TIMEOUT,  OPT_START_TIMEOUT,

@@ -215,7 +215,7 @@ struct backend {
 	int (*open_log)(const char *id, int *ret_fd, struct err *e);
 
 	/* Removes what crashed processes left behind (unlocked folders of sandboxes nobody
-	 * records, names without a machine). Cheap when there is none. Call it before names are recorded for create or
+	 * records, names without a machine). Cheap when there is none. Call it before names are recorded for create, restore or
 	 * branch: from there until these have made their machines nobody else collects the names. */
 	void (*collect)(void);
 

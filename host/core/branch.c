@@ -101,6 +101,8 @@ int core_restore(const struct backend *b, const char *snapshot, const char *name
 
 	if (r < 0)
 		return r;
+	if (b->collect)
+		b->collect();
 	core_cancel_begin(p);
 	r = record(b, image, ret, name, e);
 	if (r == 0) {

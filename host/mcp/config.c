@@ -10,8 +10,8 @@
 /* The variables of the Python project's server, which mean here what they mean there: a number that is none is the default. */
 
 #define LEAST_OUTPUT 4 /* one character, or one quantum of base64 */
-#define OUTPUT_DEF  (1U << 20)
-#define TIMEOUT_DEF 120000 /* ms */
+#define OUTPUT_DEF   (1U << 20)
+#define TIMEOUT_DEF  120000 /* ms */
 
 static const char *text(const char *name, const char *def)
 {

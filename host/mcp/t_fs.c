@@ -55,15 +55,12 @@ int fs_post(const struct core_named *n, const char *path, cJSON *body, cJSON **r
 
 bool fs_make_workdir(const struct mcp_job *j, const struct core_named *n)
 {
-	cJSON *body = cJSON_CreateObject(), *doc = NULL;
-	bool made = false;
+	cJSON *body = cJSON_CreateObject();
 
-	if (body && jsn_add_str(body, "path", j->cfg->workdir) &&
-	    jsn_add_bool(body, "parents", true) &&
-	    fs_post(n, "/v1/fs/mkdir", body, &doc, NULL) == 0)
-		ignore_result(jsn_bool(doc, "created", &made, NULL)); /* else it was not made */
-	cJSON_Delete(doc);
-	return made;
+	if (body && jsn_add_str(body, "path", j->cfg->workdir) && jsn_add_bool(body, "parents", true))
+		return fs_post(n, "/v1/fs/mkdir", body, NULL, NULL) == 0;
+	cJSON_Delete(body);
+	return false;
 }
 
 /* A question whose only member so far is PATH. */

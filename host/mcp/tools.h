@@ -92,7 +92,7 @@ int fs_post(const struct core_named *n, const char *path, cJSON *body, cJSON **r
 int fs_request(struct buf *b, const char *begin, const char *path, const char *rest) MUST_CHECK;
 /* PATH as tools take it: absolute, or below the working directory. The caller frees it; NULL: memory, or too long. */
 char *fs_path(const struct mcp_job *j, const char *path);
-/* Makes the working directory; true when it was not there. */
+/* Makes the working directory; true when it is there now, whoever made it. */
 bool fs_make_workdir(const struct mcp_job *j, const struct core_named *n);
 
 #endif

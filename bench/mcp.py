@@ -32,8 +32,8 @@ def ask(p, line):
     return p.stdout.readline()
 
 
-def call(n, name, **args):
-    return json.dumps({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": name, "arguments": args}}).encode() + b"\n"
+def call(n, tool, /, **args):
+    return json.dumps({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": tool, "arguments": args}}).encode() + b"\n"
 
 
 def memory(pid):

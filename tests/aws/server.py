@@ -251,7 +251,7 @@ class Aws:
     def sts(self, form):
         action = form["Action"]
         role = self.roles.get(form["RoleArn"])
-        if not role:
+        if role is None:
             raise Bad(403, "AccessDenied", "User is not authorized to perform: sts:AssumeRole")
         if action == "AssumeRoleWithWebIdentity" and form.get("WebIdentityToken") != role.get("token"):
             raise Bad(400, "InvalidIdentityToken", "No OpenIDConnect provider found")

@@ -33,7 +33,7 @@ static void try_again(struct exec *x, const struct err *why)
 	struct err e = *why;
 	int64_t wait = x->attempts < 6 ? AGAIN_NS << x->attempts : AGAIN_MAX_NS;
 
-	if (!exec_machine_lives(x, &e)) {
+	if (e.code == ERR_DENIED || !exec_machine_lives(x, &e)) {
 		exec_fail(x, &e);
 		return;
 	}

@@ -166,8 +166,9 @@ static void explain(const struct http_call *c, CURLcode code, struct err *e)
 		(void)err_set(e, ERR_DENIED, EPROTO, "%.200s (%s)", c->http->route.url,
 			      curl_easy_strerror(code));
 	} else {
+		/* CURLE_READ_ERROR is what BearSSL's part of libcurl says of a connection that was closed without a word. */
 		(void)err_set(e, ERR_UNAVAILABLE, ECONNRESET, "the connection to the agent (%s)",
-			      curl_easy_strerror(code));
+			      code == CURLE_READ_ERROR ? "closed" : curl_easy_strerror(code));
 	}
 }
 
@@ -216,7 +217,10 @@ static bool send_renewed(struct http_call *c)
 	c->renewed = true;
 	buf_clear(&c->body);
 	curlio_remove(h->io, &c->io);
-	return set_heads(c) && curlio_add(h->io, &c->io) == 0;
+	/* Who was refused is best forgotten: the old connection may be about to close. */
+	return set_heads(c) &&
+	       curl_easy_setopt(c->io.easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK &&
+	       curlio_add(h->io, &c->io) == 0;
 }
 
 static void end_call(struct curlio_call *io, CURLcode code)

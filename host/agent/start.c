@@ -54,7 +54,7 @@ static void send_again(struct exec *x, const struct err *why)
 {
 	struct err e = *why;
 
-	if (loop_now() > x->start_until || !exec_machine_lives(x, &e))
+	if (e.code == ERR_DENIED || loop_now() > x->start_until || !exec_machine_lives(x, &e))
 		exec_fail(x, &e);
 	else
 		loop_arm(&x->loop, &x->start_again, START_AGAIN_NS);

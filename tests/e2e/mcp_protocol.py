@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# DEADLINE: 600
 """asb mcp as a peer: what it makes of hostile and odd input, both eras of the protocol, its lists. No sandbox is started."""
 import json
 import os
@@ -215,10 +216,28 @@ def ends(home):
     p.stdout.close()
 
 
+def conformance(home):
+    """The official package's scenarios, less those that want the tools of its own example server."""
+    scenarios = ("server-initialize", "ping", "tools-list", "logging-set-level", "resources-list", "resources-subscribe",
+                 "resources-unsubscribe")
+    why = _mcp.official()
+    out = {}
+    if not why:
+        r = _mcp.node(home, "_mcp_conformance.mjs", ASB, os.path.join(_mcp.NPM, "@modelcontextprotocol/conformance/dist/index.js"),
+                      *scenarios, limit=280)
+        out = json.loads(r.stdout or "{}")
+    for name in scenarios:
+        if why:
+            ok(True, f"conformance: {name} # SKIP {why}")
+        else:
+            ok(out.get(name, {}).get("code") == 0, "conformance: " + name, out.get(name, {}).get("text", r.stderr))
+
+
 with _asb.Home() as home:
     hostile(home)
     lists(home)
     eras(home)
     changes(home)
     ends(home)
+    conformance(home)
 _asb.done()

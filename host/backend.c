@@ -29,3 +29,9 @@ void backend_route_done(struct backend_route *r)
 		r->headers[i] = NULL;
 	}
 }
+
+void image_built_done(struct image_built *b)
+{
+	free(b->log);
+	b->log = NULL;
+}

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host/image.h"
 #include "lib/compiler.h"
 #include "lib/err.h"
 
@@ -62,6 +63,9 @@ struct sandbox_spec { /* what create and run ask for; all strings borrowed */
 	 */
 	int (*named)(void *arg, const struct sandbox_naming *n, struct err *e);
 	void *named_arg;
+	/* For an image that is being built: when it boots, a template must come of it; when it starts from one, its
+	 * validate hook must pass. */
+	bool build;
 };
 
 struct sandbox_info { /* what a backend says of one sandbox; no pointers */
@@ -223,6 +227,10 @@ struct backend {
 
 	/* CPUs, memory and network of a sandbox are its image's: options for them are refused. */
 	bool size_of_image;
+	/* The same and more, on request: PRUNE_… flags. */
+	int (*prune)(unsigned flags, prune_fn *fn, void *arg, struct err *e);
+
+	const struct image_ops *images; /* NULL: it has no images that asb could make */
 };
 
 extern const struct backend backend_local, backend_aws;

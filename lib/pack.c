@@ -298,6 +298,8 @@ static int pack_entry(struct packer *p, int dir, const char *name, int depth, bo
 		p->count->skipped++;
 		return 0;
 	}
+	if (p->spec->skip && p->spec->skip(p->spec->arg, p->path, st.st_mode))
+		return 0;
 	en = archive_entry_new2(p->a);
 	if (!en)
 		return sys_failed(p, ENOMEM, "packing");

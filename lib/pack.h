@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "compiler.h"
 #include "err.h"
@@ -26,6 +27,8 @@ struct pack_spec {
 	/* Takes all N bytes: 0, or a negative errno, which ends the work and is returned. */
 	int (*write)(void *arg, const void *p, size_t n);
 	void (*tick)(void *arg); /* called for every member and block; NULL = not needed */
+	/* Whether the entry PATH, as its member would be named, is left out with all below it. NULL = none is. */
+	bool (*skip)(void *arg, const char *path, mode_t mode);
 	void *arg;
 };
 

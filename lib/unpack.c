@@ -65,6 +65,7 @@ static int start(struct unpacker *u)
 	if (!u->a)
 		return err_set(u->err, ERR_INTERNAL, ENOMEM, "reading the archive");
 	if (archive_read_support_format_tar(u->a) != ARCHIVE_OK ||
+	    (u->spec->filters && u->spec->filters(u->a) != ARCHIVE_OK) ||
 	    archive_read_open(u->a, u, NULL, read_cb, NULL) != ARCHIVE_OK)
 		return unpack_lib_failed(u);
 	return 0;
@@ -167,6 +168,9 @@ static int each_member(struct unpacker *u)
 
 	while ((r = next_member(u, &en)) > 0) {
 		r = unpack_name(u, en);
+		if (r == 0 && u->spec->skip &&
+		    u->spec->skip(u->spec->arg, u->path, archive_entry_filetype(en)))
+			continue;
 		if (r == 0 && u->count->members == UNPACK_MEMBERS_MAX)
 			r = err_set(u->err, ERR_TOO_BIG, 0, "more than %d members",
 				    UNPACK_MEMBERS_MAX);

@@ -31,6 +31,8 @@ enum unpack_flags {
 	UNPACK_NO_SETID = 1 << 1, /* set-user-id, set-group-id and sticky bits are dropped */
 };
 
+struct archive;
+
 struct unpack_spec {
 	int dir; /* borrowed: everything lands below; open for reading or as O_PATH */
 	/* The first component that every name must have (NULL = any), and what takes its place (NULL = nothing is replaced). "."
@@ -41,6 +43,11 @@ struct unpack_spec {
 	ssize_t (*read)(void *arg, void *p, size_t n);
 	void (*tick)(void *arg); /* called for every member and block; NULL = not needed */
 	void *arg;
+	/* Lets A read compressed streams too, before it is opened: ARCHIVE_OK. NULL = plain tar only. A pointer, so that who
+	 * does not want them does not link them. */
+	int (*filters)(struct archive *a);
+	/* Whether the member that lands at PATH, of this type (S_IFMT), is left out. NULL = none is. */
+	bool (*skip)(void *arg, const char *path, mode_t type);
 };
 
 struct unpack_count {

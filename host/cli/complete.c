@@ -84,6 +84,7 @@ static const char *arg_word(const struct command *c)
 	case ARG_CHOICE:
 		return "choice";
 	case ARG_IMAGE:
+		return a->many ? "images" : "image";
 	case ARG_NAME:
 	case ARG_COMMAND:
 	case ARG_EXEC:
@@ -130,6 +131,8 @@ static const char bash_tail[] =
 	"\tsnapshot) ((plain == 0)) && words=$(asb snapshot ls -q 2>/dev/null) ;;\n"
 	"\tsnapshots) words=$(asb snapshot ls -q 2>/dev/null) ;;\n"
 	"\tsandboxes) words=$(asb ls -q 2>/dev/null) ;;\n"
+	"\timage) ((plain == 0)) && words=$(asb image ls -q 2>/dev/null) ;;\n"
+	"\timages) words=$(asb image ls -q 2>/dev/null) ;;\n"
 	"\tcopy) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n"
 	"\ttopic | choice | command) ((plain == 0)) && words=$list ;;\n"
 	"\tesac\n"
@@ -282,6 +285,8 @@ static int zsh_command(struct buf *out, const struct command *c)
 		r = buf_addf(out, " \\\n\t\t\t'%s:sandbox:_asb_sandboxes'", a->many ? "*" : "1");
 	if (r == 0 && a->name && a->kind == ARG_SNAPSHOT)
 		r = buf_addf(out, " \\\n\t\t\t'%s:snapshot:_asb_snapshots'", a->many ? "*" : "1");
+	if (r == 0 && a->name && a->kind == ARG_IMAGE)
+		r = buf_addf(out, " \\\n\t\t\t'%s:image:_asb_images'", a->many ? "*" : "1");
 	if (r == 0 && a->name && (a->kind == ARG_COPY || a->kind == ARG_FILE))
 		r = buf_adds(out, " \\\n\t\t\t'*:file:_files'");
 	if (r == 0 && a->name && a->kind == ARG_CHOICE) {
@@ -303,6 +308,8 @@ static int zsh_script(struct buf *out)
 		     "_asb_sandboxes()\n{\n\tlocal -a names=(${(f)\"$(asb ls -q 2>/dev/null)\"})\n"
 		     "\tcompadd -a names\n}\n_asb_snapshots()\n{\n"
 		     "\tlocal -a names=(${(f)\"$(asb snapshot ls -q 2>/dev/null)\"})\n"
+		     "\tcompadd -a names\n}\n_asb_images()\n{\n"
+		     "\tlocal -a names=(${(f)\"$(asb image ls -q 2>/dev/null)\"})\n"
 		     "\tcompadd -a names\n}\n_asb_commands()\n{\n\tlocal -a list=(\n");
 
 	for (const struct command *c = cli_commands; c->name && r == 0; c++) {
@@ -423,13 +430,15 @@ static int fish_command(struct buf *out, const struct command *c)
 		r = fish_option(out, when, &cli_opts[*id]);
 	if (r == 0 && a->name && (a->kind == ARG_COPY || a->kind == ARG_FILE))
 		return buf_addf(out, "complete -c asb -n %s -F\n", when);
-	if (r < 0 || !a->name || a->kind == ARG_IMAGE || a->kind == ARG_COMMAND)
+	if (r < 0 || !a->name || a->kind == ARG_COMMAND)
 		return r;
 	r = buf_addf(out, "complete -c asb -n %s -a '", when);
 	if (r == 0 && a->kind == ARG_SANDBOX)
 		r = buf_adds(out, "(asb ls -q 2>/dev/null)");
 	else if (r == 0 && a->kind == ARG_SNAPSHOT)
 		r = buf_adds(out, "(asb snapshot ls -q 2>/dev/null)");
+	else if (r == 0 && a->kind == ARG_IMAGE)
+		r = buf_adds(out, "(asb image ls -q 2>/dev/null)");
 	else if (r == 0 && a->kind == ARG_CHOICE)
 		r = add_choices(out, a->choices);
 	else if (r == 0)

@@ -27,6 +27,8 @@ const struct cli_pair cli_environment[] = {
 	{ "AGENT_SANDBOX_SETUP", "the sandbox.yaml of asb infra when no -f is given" },
 	{ "AGENT_SANDBOX_STATE",
 	  "the state file; everything else of the local backend is in its folder" },
+	{ "ASB_BUILDER",
+	  "the program that builds a Dockerfile; else the first of buildah, podman and docker on PATH" },
 	{ "ASB_QEMU", "the QEMU program; else the newest one on PATH and in the usual folders" },
 	{ "ASB_SHARE", "the folder with the kernel, the guest programs and the images" },
 	{ "HOME", "~/.agent_sandbox is below it" },
@@ -38,6 +40,7 @@ const struct cli_pair cli_files[] = {
 	{ "~/.agent_sandbox/infra-state.json", "what asb infra has set up on AWS" },
 	{ "~/.agent_sandbox/state.json", "names of sandboxes and the machines behind them" },
 	{ "~/.agent_sandbox/local/vms/ID/", "one local sandbox: its disk, sockets and logs" },
+	{ "~/.agent_sandbox/local/images/", "the images that were built here" },
 	{ "../share/asb/", "beside the folder of the program: kernel, guest programs, images" },
 	{ NULL, NULL },
 };

@@ -109,6 +109,16 @@ int out_doc(cJSON *j)
 	return out_bytes(b.p, b.len);
 }
 
+void out_size(double bytes, char ret[static OUT_SIZE_LEN])
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	size_t u = 0;
+
+	for (; bytes >= 1024 && u + 1 < ARRAY_LEN(units); u++)
+		bytes /= 1024;
+	(void)snprintf(ret, OUT_SIZE_LEN, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+}
+
 /* --- stderr --- */
 
 /* TEXT may be a guest's: what its agent says, and names of its files. */
@@ -147,6 +157,11 @@ void out_warn(const char *fmt, ...)
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	err_line("warning: ", text);
+}
+
+void out_log_line(const char *text)
+{
+	err_line("  ", text);
 }
 
 void out_error_line(const struct err *e, const char *hint)

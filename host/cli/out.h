@@ -30,6 +30,10 @@ int out_bytes(const void *p, size_t n) MUST_CHECK;
 int out_line(const char *fmt, ...) PRINTF(1, 2) MUST_CHECK;
 int out_doc(struct cJSON *j) MUST_CHECK; /* frees J; NULL stands for an allocation failure */
 
+/* "1.5 MiB" */
+#define OUT_SIZE_LEN 24
+void out_size(double bytes, char ret[static OUT_SIZE_LEN]);
+
 /* Ends the process as SIGPIPE would have. */
 NORETURN void out_die_of_pipe(void);
 
@@ -42,6 +46,7 @@ void out_note(const char *fmt, ...) PRINTF(1, 2); /* "asb: …" on stderr, not w
 void out_error(const struct err *e, const char *hint);
 void out_error_line(const struct err *e, const char *hint); /* never the document */
 void out_warn(const char *fmt, ...) PRINTF(1, 2);
+void out_log_line(const char *text); /* on stderr: a line of what somebody else has written */
 /* {"code", "message", "hint"} for documents that have an error inside. NULL when memory runs out.
  */
 struct cJSON *out_error_json(const struct err *e, const char *hint) MUST_CHECK;

@@ -396,6 +396,75 @@ const struct command cli_commands[] = {
 		  "the current directory. Tools, limits and variables are described in docs/mcp.md.",
 	  .examples = EXAMPLES("asb mcp", "asb mcp --print-config claude",
 			       "asb mcp --read-only --no-network") },
+	{ .name = "image build",
+	  .args = takes_source_args,
+	  .opts = takes_build_opts,
+	  .run = cmd_image_build,
+	  .failure = 1,
+	  .summary = "make an image, or its next version, from files",
+	  .about =
+		  "SOURCE becomes the read-only root file system of sandboxes. A directory is copied as it is; one "
+		  "with a Dockerfile or a Containerfile is built with buildah, podman or docker ($ASB_BUILDER); a "
+		  "tar may be plain, or compressed with gzip or zstd.\n\n"
+		  "Then the image is booted, waits until /etc/asb/ready in it says so, and leaves a template from "
+		  "which sandboxes start. A clone of that must run a command before the image gets its name. "
+		  "Prints NAME:VERSION. A build that fails tells the step (unpack, mkfs, boot, ready, template, "
+		  "validate) with the guest's log, and leaves nothing behind; the versions before it stay.\n\n"
+		  "The same files give the same version again. Owners are kept when asb runs as root, else all "
+		  "files belong to root. Times, extended attributes, devices, and what is in /dev, /proc, /sys, "
+		  "/run and /tmp are not kept, nor are ENV, CMD and USER of a Dockerfile.",
+	  .examples = EXAMPLES("asb image build rootfs --name tools",
+			       "docker export web | asb image build - --name web",
+			       "asb image build . --name app -m 1g") },
+	{ .name = "image ls",
+	  .args = takes_no_args,
+	  .opts = takes_ls_opts,
+	  .run = cmd_image_ls,
+	  .failure = 1,
+	  .summary = "list the images that sandboxes can start from",
+	  .about =
+		  "NAME alone means the newest version, which comes first. SIZE is that of the root file system, "
+		  "UNIQUE what it takes on the disk for this version alone: content is stored once. TEMPLATES "
+		  "are those of its content, one for each number of CPUs, memory and network. An installed "
+		  "image belongs to asb, and can be neither rebuilt nor removed; an image of yours with its name takes its "
+		  "place.",
+	  .examples = EXAMPLES("asb image ls", "asb image ls --json") },
+	{ .name = "image inspect",
+	  .args = takes_one_image,
+	  .opts = takes_plain_opts,
+	  .run = cmd_image_inspect,
+	  .failure = 1,
+	  .summary = "print all that is known of an image, as JSON",
+	  .about = "Of NAME alone, its newest version.",
+	  .examples = EXAMPLES("asb image inspect base") },
+	{ .name = "image rm",
+	  .args = takes_some_images,
+	  .opts = takes_image_rm_opts,
+	  .run = cmd_image_rm,
+	  .failure = 1,
+	  .summary = "remove images and their templates",
+	  .about =
+		  "One that a sandbox or a snapshot was made from is refused: they need it to start again.",
+	  .examples = EXAMPLES("asb image rm tools:1", "asb image rm tools") },
+	{ .name = "image prune",
+	  .args = takes_no_args,
+	  .opts = takes_image_prune_opts,
+	  .run = cmd_image_prune,
+	  .failure = 1,
+	  .summary = "remove old versions of images that nothing uses",
+	  .about = "The newest version of each name stays.",
+	  .examples = EXAMPLES("asb image prune --dry-run", "asb image prune -f") },
+	{ .name = "prune",
+	  .args = takes_no_args,
+	  .opts = takes_prune_opts,
+	  .run = cmd_prune,
+	  .failure = 1,
+	  .summary = "remove what crashed processes left, and stale templates",
+	  .about =
+		  "Sandboxes that were never finished, builds and snapshots that were cut short, contents that no "
+		  "image has any more, and templates that are 30 days old or whose image is gone. Nothing of "
+		  "this is in anybody's way; it is only space. What is in use is never touched.",
+	  .examples = EXAMPLES("asb prune --dry-run", "asb prune --all") },
 	{ .name = "doctor",
 	  .args = takes_no_args,
 	  .opts = takes_plain_opts,

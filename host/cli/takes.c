@@ -79,6 +79,23 @@ const struct arg_spec takes_cp_args[] = {
 	  .help = "the other: a path here, NAME:PATH, or - for a tar on standard output" },
 	{ NULL },
 };
+const struct arg_spec takes_source_args[] = {
+	{ .name = "SOURCE",
+	  .kind = ARG_FILE,
+	  .help = "a directory of files, one with a Dockerfile, a tar file, or - for a tar on standard input" },
+	{ NULL },
+};
+const struct arg_spec takes_one_image[] = {
+	{ .name = "IMAGE", .kind = ARG_IMAGE, .help = "NAME, or NAME:VERSION" },
+	{ NULL },
+};
+const struct arg_spec takes_some_images[] = {
+	{ .name = "IMAGE",
+	  .kind = ARG_IMAGE,
+	  .many = true,
+	  .help = "NAME for all its versions, or NAME:VERSION" },
+	{ NULL },
+};
 const struct arg_spec takes_topic_args[] = {
 	{ .name = "COMMAND",
 	  .kind = ARG_TOPIC,
@@ -200,3 +217,12 @@ const enum opt_id takes_snapshot_opts[] = { OPT_DISK_ONLY, OPT_JSON, OPT_QUIET,
 const enum opt_id takes_snapshot_restore_opts[] = { OPT_DISK_ONLY, OPT_START_TIMEOUT, OPT_JSON,
 						    OPT_QUIET,	   OPT_VERBOSE,	      OPT_HELP,
 						    OPT_COUNT };
+const enum opt_id takes_build_opts[] = { OPT_IMAGE_NAME,  OPT_CPUS, OPT_MEMORY, OPT_START_TIMEOUT,
+					 OPT_NO_TEMPLATE, OPT_JSON, OPT_QUIET,	OPT_VERBOSE,
+					 OPT_HELP,	  OPT_COUNT };
+const enum opt_id takes_image_rm_opts[] = { OPT_FORCE_IMAGE, OPT_JSON, OPT_QUIET, OPT_HELP,
+					    OPT_COUNT };
+const enum opt_id takes_image_prune_opts[] = { OPT_DRY_RUN, OPT_NOT_ASK, OPT_JSON,
+					       OPT_QUIET,   OPT_HELP,	 OPT_COUNT };
+const enum opt_id takes_prune_opts[] = { OPT_DRY_RUN, OPT_ALL,	OPT_JSON,
+					 OPT_QUIET,   OPT_HELP, OPT_COUNT };

@@ -22,4 +22,8 @@ extern const struct arg_spec takes_snapshot_args[], takes_some_snapshots[],
 	takes_snapshot_load_args[];
 extern const enum opt_id takes_snapshot_opts[], takes_snapshot_restore_opts[];
 
+extern const struct arg_spec takes_source_args[], takes_one_image[], takes_some_images[];
+extern const enum opt_id takes_build_opts[], takes_image_rm_opts[], takes_image_prune_opts[],
+	takes_prune_opts[];
+
 #endif

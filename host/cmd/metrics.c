@@ -50,16 +50,6 @@ static bool number(const cJSON *doc, const char *group, const char *name, double
 	return true;
 }
 
-static void size_text(double bytes, char out[24])
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	size_t u = 0;
-
-	for (; bytes >= 1024 && u + 1 < ARRAY_LEN(units); u++)
-		bytes /= 1024;
-	(void)snprintf(out, 24, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
-}
-
 static void row(struct rows *t, const char *name, const char *fmt, ...) PRINTF(3, 4);
 
 static void row(struct rows *t, const char *name, const char *fmt, ...)
@@ -82,8 +72,8 @@ static void row_part(struct rows *t, const char *name, bool have, double used, d
 
 	if (!have || total <= 0)
 		return;
-	size_text(used, a);
-	size_text(total, b);
+	out_size(used, a);
+	out_size(total, b);
 	row(t, name, "%s / %s (%.1f %%)", a, b, used / total * 100);
 }
 
@@ -103,8 +93,8 @@ static void row_network(struct rows *t, const cJSON *doc)
 		rx += r && cJSON_IsNumber(r) && r->valuedouble > 0 ? r->valuedouble : 0;
 		tx += s && cJSON_IsNumber(s) && s->valuedouble > 0 ? s->valuedouble : 0;
 	}
-	size_text(rx, a);
-	size_text(tx, b);
+	out_size(rx, a);
+	out_size(tx, b);
 	row(t, "NETWORK", "%s in, %s out", a, b);
 }
 
@@ -115,9 +105,9 @@ static void row_workload(struct rows *t, const cJSON *doc)
 
 	if (!number(doc, "workload", "memory", &used) || !number(doc, "workload", "pids", &pids))
 		return;
-	size_text(used, a);
+	out_size(used, a);
 	if (number(doc, "workload", "memory_max", &max))
-		size_text(max, b);
+		out_size(max, b);
 	row(t, "COMMANDS", "%s / %s, %.0f processes", a, b, pids);
 }
 

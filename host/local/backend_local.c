@@ -11,6 +11,7 @@
 #include "host/local/children.h"
 #include "host/local/client.h"
 #include "host/local/expiry.h"
+#include "host/local/imageops.h"
 #include "host/local/saved.h"
 #include "host/local/snapshot.h"
 #include "host/local/start.h"
@@ -311,4 +312,6 @@ const struct backend backend_local = {
 	.open_log = local_open_log,
 	.collect = local_collect,
 	.snapshots = &snapshots_local,
+	.prune = imageops_prune,
+	.images = &imageops_local,
 };

@@ -23,10 +23,11 @@
  * under emulation. A template that does not run is removed, and its sandbox boots.
  */
 
-#define RUN_NS	  60000000000LL
-#define PROBE_NS  20000000000LL /* for the first line under KVM, and for a template's channel */
-#define RESUME_NS 10000000000LL
-#define FAILED_NS 3000000000LL /* from the guest's report of a failure to its power-off */
+#define RUN_NS	    60000000000LL
+#define PROBE_NS    20000000000LL /* for the first line under KVM, and for a template's channel */
+#define RESUME_NS   10000000000LL
+#define VALIDATE_NS 15000000000LL
+#define FAILED_NS   3000000000LL /* from the guest's report of a failure to its power-off */
 
 void begin_failed(struct vm *vm, const struct err *e)
 {
@@ -109,7 +110,7 @@ static void fail_restored(struct vm *vm, const char *how)
 
 void begin_exited(struct vm *vm, const char *how)
 {
-	if (vm->origin == VM_CLONED && !vm->run_posted)
+	if (vm->origin == VM_CLONED && !vm->run_posted && !vm->config.build)
 		fall_back_to_boot(vm, how);
 	else if (vm->origin == VM_RESTORED)
 		fail_restored(vm, how);
@@ -253,6 +254,21 @@ static void runs(struct vm *vm)
 	vm_ready(vm);
 }
 
+/* In a clone of an image that is being built. */
+static void on_validated(struct vm *vm, int status, const char *text)
+{
+	struct err e = ERR_INIT;
+
+	if (vm->phase != VM_BOOTING)
+		return;
+	if (status >= 200 && status < 300) {
+		runs(vm);
+		return;
+	}
+	(void)err_set(&e, ERR_UNAVAILABLE, 0, "its validate hook%s%s", text[0] ? ": " : "", text);
+	begin_failed(vm, &e);
+}
+
 static void on_run_done(struct vm *vm, int status, const char *text)
 {
 	struct err e = ERR_INIT;
@@ -261,7 +277,10 @@ static void on_run_done(struct vm *vm, int status, const char *text)
 		return;
 	if (status >= 200 && status < 300) {
 		(void)unlinkat(vm->dirfd, TEMPLATE_DEVICES, 0);
-		runs(vm);
+		if (vm->config.build && vm->origin == VM_CLONED)
+			life_post(vm, "validate", VALIDATE_NS, on_validated);
+		else
+			runs(vm);
 		return;
 	}
 	if (status < 0 && vm->origin == VM_CLONED)

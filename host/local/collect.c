@@ -10,6 +10,7 @@
 
 #include "host/local/expiry.h"
 #include "host/local/template.h"
+#include "host/local/tree.h"
 #include "host/local/vmdir.h"
 #include "host/state/state.h"
 #include "lib/fd.h"
@@ -72,8 +73,21 @@ static void forget(const struct records *rec, const char *id)
 		ignore_result(state_remove(name, id, NULL)); /* the next collect tries again */
 }
 
-static void collect_folder(int rootfd, const char *root, const char *name,
-			   const struct records *rec)
+struct collect {
+	const char *root;
+	int rootfd;
+	unsigned flags; /* of prune_flags */
+	prune_fn *fn;	/* may be NULL */
+	void *arg;
+};
+
+static void tell(const struct collect *c, const char *name)
+{
+	if (c->fn)
+		c->fn(c->arg, "sandbox", name, tree_own(c->rootfd, name));
+}
+
+static void collect_folder(const struct collect *c, const char *name, const struct records *rec)
 {
 	const bool hidden = str_starts(name, VMDIR_HIDDEN), gone = str_starts(name, VMDIR_GONE);
 	const char *id = hidden ? name + sizeof(VMDIR_HIDDEN) - 1
@@ -84,13 +98,15 @@ static void collect_folder(int rootfd, const char *root, const char *name,
 	AUTO_FD lock = -1;
 	struct stat st;
 
-	if (!vmdir_is_id(id) || str_format(path, sizeof(path), "%s/%s", root, name) < 0)
+	if (!vmdir_is_id(id) || str_format(path, sizeof(path), "%s/%s", c->root, name) < 0)
 		return;
 	if (gone) { /* whoever was at it may be so still: then two are */
-		ignore_result(fd_remove_tree(path));
+		tell(c, name);
+		if (!(c->flags & PRUNE_DRY))
+			ignore_result(fd_remove_tree(path));
 		return;
 	}
-	dirfd = openat(rootfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	dirfd = openat(c->rootfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dirfd < 0 || fstat(dirfd, &st) < 0)
 		return;
 	if (hidden && !rec->settled && st.st_mtime + YOUNG_S > time(NULL))
@@ -100,6 +116,9 @@ static void collect_folder(int rootfd, const char *root, const char *name,
 		return;
 	}
 	if (vmdir_lock(dirfd, 0, &lock) < 0)
+		return;
+	tell(c, name);
+	if (c->flags & PRUNE_DRY)
 		return;
 	forget(rec, id);
 	if (hidden)
@@ -156,27 +175,34 @@ void vmdir_made(void)
 	fd_close(&making);
 }
 
-void vmdir_collect(void)
+void vmdir_prune(unsigned flags, prune_fn *fn, void *arg)
 {
-	struct records rec = { .known = false };
-	char root[LOCAL_PATH_MAX];
 	struct dirent *d;
+	char root[LOCAL_PATH_MAX];
+	struct records rec = { .known = false };
+	struct collect c = { .root = root, .flags = flags, .fn = fn, .arg = arg };
 	AUTO_FD alone = -1;
 	DIR *dir = NULL;
 
-	buf_init(&rec.text, RECORDS_MAX);
-	template_collect();
 	if (vmdir_root(root, NULL) == 0)
 		dir = opendir(root);
 	if (!dir)
 		return;
+	buf_init(&rec.text, RECORDS_MAX);
+	c.rootfd = dirfd(dir);
 	alone = open_making(LOCK_EX); /* before the records are read */
 	rec.settled = alone >= 0;
 	rec.known = state_each(note, &rec, NULL) == 0;
 	while ((d = readdir(dir)))
-		collect_folder(dirfd(dir), root, d->d_name, &rec);
-	if (rec.known && rec.settled)
-		collect_records(dirfd(dir), &rec);
+		collect_folder(&c, d->d_name, &rec);
+	if (rec.known && rec.settled && !(flags & PRUNE_DRY))
+		collect_records(c.rootfd, &rec);
 	(void)closedir(dir);
 	buf_done(&rec.text);
+}
+
+void vmdir_collect(void)
+{
+	template_collect(0, NULL, NULL);
+	vmdir_prune(0, NULL, NULL);
 }

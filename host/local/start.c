@@ -44,6 +44,11 @@ static int check_spec(const struct sandbox_spec *s, struct err *e)
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
 	uint64_t have = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size >> 20 : 0;
 
+	if (!s->build && str_starts(s->image, SHARE_BLOB)) {
+		(void)err_set(e, ERR_INVALID, 0, "'%.100s' is not the name of a local image",
+			      s->image);
+		return -EINVAL;
+	}
 	if (s->cpus < 1 || s->cpus > CPUS_MOST) {
 		(void)err_set(e, ERR_INVALID, 0, "a local sandbox has 1 to %d CPUs, not %u",
 			      CPUS_MOST, s->cpus);
@@ -98,8 +103,9 @@ static int make_env(char *const *env, cJSON **ret, struct err *e)
 	return 0;
 }
 
-static int make_config(const struct sandbox_spec *s, const char *id, struct vm_config *ret,
-		       struct err *e)
+/* IMAGE: with its version, so that the sandbox keeps it. */
+static int make_config(const struct sandbox_spec *s, const char *id, const char *image,
+		       struct vm_config *ret, struct err *e)
 {
 	struct vm_config c = { .cpus = s->cpus,
 			       .memory_mib = s->memory_mib,
@@ -108,6 +114,7 @@ static int make_config(const struct sandbox_spec *s, const char *id, struct vm_c
 			       .template = !s->cold,
 			       .idle_timeout_ms = (uint64_t)s->idle_timeout_ns / 1000000,
 			       .max_duration_ms = (uint64_t)s->max_duration_ns / 1000000,
+			       .build = s->build,
 			       .created_s = time(NULL) };
 	int r = make_env(s->env, &c.env, e);
 
@@ -117,7 +124,7 @@ static int make_config(const struct sandbox_spec *s, const char *id, struct vm_c
 	if (r == 0)
 		r = str_format(c.name, sizeof(c.name), "%s", s->name);
 	if (r == 0)
-		r = str_format(c.image, sizeof(c.image), "%s", s->image);
+		r = str_format(c.image, sizeof(c.image), "%s", image);
 	if (r < 0) {
 		vm_config_done(&c);
 		return err_set(e, ERR_INVALID, -r, "the name of the sandbox or of its image");
@@ -229,6 +236,34 @@ static void find_template(const char *qemu, const struct share *share, const str
 		ret[0] = '\0';
 }
 
+/* What every start begins with: S and QEMU, also a path, are what there is on this machine; C what is asked for. */
+static int prepare(const struct sandbox_spec *spec, const char *id, struct share *s, char *qemu,
+		   struct vm_config *c, struct err *e)
+{
+	int r = check_spec(spec, e);
+
+	if (r == 0)
+		r = share_find(spec->image, s, e);
+	if (r == 0)
+		r = qemubin_find(qemu, e); /* tells what is missing before anything is made */
+	return r < 0 ? r : make_config(spec, id, s->image, c, e);
+}
+
+int start_template_key(const struct sandbox_spec *spec, char ret[TEMPLATE_KEY_LEN + 1],
+		       struct err *e)
+{
+	static struct share share; /* too big for the stack */
+	static char qemu[LOCAL_PATH_MAX];
+	struct vm_config c = { 0 };
+	int r = prepare(spec, "", &share, qemu, &c, e);
+
+	if (r < 0)
+		return r;
+	r = template_key(qemu, &share, &c, accel_choose(qemu, share.kernel) != ACCEL_TCG, ret, e);
+	vm_config_done(&c);
+	return r;
+}
+
 int start_create(const struct sandbox_spec *spec, const char *id, const struct progress *p,
 		 int64_t deadline_ns, struct backend_owner **ret, struct err *e)
 {
@@ -236,14 +271,8 @@ int start_create(const struct sandbox_spec *spec, const char *id, const struct p
 	static char qemu[LOCAL_PATH_MAX];
 	char key[TEMPLATE_KEY_LEN + 1];
 	struct vm_config c = { 0 };
-	int lock, r = check_spec(spec, e);
+	int lock, r = prepare(spec, id, &share, qemu, &c, e);
 
-	if (r == 0)
-		r = share_find(spec->image, &share, e);
-	if (r == 0)
-		r = qemubin_find(qemu, e); /* tells what is missing before anything is made */
-	if (r == 0)
-		r = make_config(spec, id, &c, e);
 	if (r < 0) {
 		vmdir_made();
 		return r;

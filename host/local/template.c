@@ -15,10 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/local/tree.h"
 #include "host/local/vmfile.h"
 #include "lib/fd.h"
 #include "lib/jsn.h"
 #include "lib/log.h"
+#include "lib/loop.h"
 #include "lib/pretty.h"
 #include "lib/proc.h"
 #include "lib/str.h"
@@ -34,6 +36,8 @@
 #define FORMAT	     1
 #define HALF	     ".new-"
 #define MANIFEST_MAX 4096
+#define ABOUT	     "about.json"
+#define WAIT_NS	     50000000L
 #define DEVICES_MAX  (64 << 20)
 #define UNUSED_S     (30 * 86400)
 
@@ -186,7 +190,24 @@ int template_use(const char *key, int dirfd, struct err *e)
 }
 
 /* --- making --- */
-int template_begin(const char *key, struct template_new *ret, struct err *e)
+static int write_about(const char *dir, const struct share *share, const struct vm_config *c)
+{
+	AUTO_JSN *j = cJSON_CreateObject();
+	AUTO_BUF b;
+	char path[LOCAL_PATH_MAX];
+	int r = str_format(path, sizeof(path), "%s/" ABOUT, dir);
+
+	buf_init(&b, MANIFEST_MAX);
+	if (!j || !jsn_add_str(j, "rootfs", share->rootfs) || !jsn_add_u64(j, "cpus", c->cpus) ||
+	    !jsn_add_u64(j, "memory_mib", c->memory_mib))
+		return -ENOMEM;
+	if (r == 0)
+		r = pretty_json(j, &b);
+	return r < 0 ? r : fd_replace_file_lazy(path, b.p, b.len, 0600);
+}
+
+int template_begin(const char *key, const struct share *share, const struct vm_config *c,
+		   struct template_new *ret, struct err *e)
 {
 	AUTO_FD lock = -1;
 	char path[LOCAL_PATH_MAX];
@@ -204,6 +225,8 @@ int template_begin(const char *key, struct template_new *ret, struct err *e)
 	r = fd_remove_tree(ret->dir);
 	if (r == 0 && mkdir(ret->dir, 0700) < 0)
 		r = -errno;
+	if (r == 0)
+		r = write_about(ret->dir, share, c);
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "%s", ret->dir);
 	ret->lock = fd_take(&lock);
@@ -230,6 +253,8 @@ static int finish(const char *key)
 		r = fd_sync_at(AT_FDCWD, "devices");
 	if (r == 0)
 		r = fd_sync_at(AT_FDCWD, "disk.qcow2");
+	if (r == 0)
+		r = fd_sync_at(AT_FDCWD, ABOUT);
 	if (r == 0)
 		r = describe(AT_FDCWD, key, &b);
 	if (r == 0)
@@ -292,33 +317,136 @@ int template_publish(struct template_new *t, const char *key, struct err *e)
 	return r;
 }
 
-/* --- collecting --- */
-static void collect_one(const char *root, int rootfd, const char *name, time_t now)
+int template_wait(const char *key, int64_t deadline_ns, const volatile sig_atomic_t *cancel)
 {
+	const struct timespec step = { .tv_nsec = WAIT_NS };
 	char path[LOCAL_PATH_MAX];
+	int r = folder("", key, path, NULL);
+
+	while (r == 0) {
+		AUTO_FD lock = -1;
+
+		if (access(path, F_OK) == 0)
+			return 0;
+		if (take_lock(&lock, NULL) == 0) /* nobody makes one any more */
+			return access(path, F_OK) == 0 ? 0 : -EIO;
+		if (cancel && *cancel)
+			return -EINTR;
+		if (loop_now() >= deadline_ns)
+			return -ETIMEDOUT;
+		(void)nanosleep(&step, NULL);
+	}
+	return r;
+}
+
+/* --- all of them --- */
+static int read_about(int dirfd, struct template_info *t)
+{
+	AUTO_BUF b;
+	AUTO_JSN *j = NULL;
+	const char *rootfs = "";
+	int r;
+
+	buf_init(&b, MANIFEST_MAX);
+	r = fd_read_file(dirfd, ABOUT, &b);
+	if (r < 0)
+		return r;
+	j = jsn_parse(b.p ? b.p : "", b.len, NULL);
+	if (!j || jsn_str(j, "rootfs", &rootfs, NULL) < 0 ||
+	    jsn_u64(j, "cpus", 0, 1024, &t->cpus, NULL) < 0 ||
+	    jsn_u64(j, "memory_mib", 0, 1U << 30, &t->memory_mib, NULL) < 0)
+		return -EINVAL;
+	return str_format(t->rootfs, sizeof(t->rootfs), "%s", rootfs);
+}
+
+static bool is_key(const char *name)
+{
+	return strlen(name) == TEMPLATE_KEY_LEN &&
+	       strspn(name, "0123456789abcdef") == TEMPLATE_KEY_LEN;
+}
+
+/* False when there is no such folder any more. */
+static bool look(int rootfd, const char *name, struct template_info *t)
+{
+	AUTO_FD fd = openat(rootfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
-	if (name[0] == '.' && !str_starts(name, HALF))
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return false;
+	*t = (struct template_info){ .used_s = st.st_mtime, .bytes = tree_own(rootfd, name) };
+	if (read_about(fd, t) < 0)
+		t->rootfs[0] = '\0';
+	memcpy(t->key, name, is_key(name) ? TEMPLATE_KEY_LEN : 0);
+	return true;
+}
+
+int template_each(int (*fn)(void *arg, const struct template_info *t), void *arg)
+{
+	struct template_info t;
+	char root[LOCAL_PATH_MAX];
+	struct dirent *d;
+	DIR *dir = root_path(root, NULL) < 0 ? NULL : opendir(root);
+	int r = 0;
+
+	while (dir && r == 0 && (d = readdir(dir)))
+		if (is_key(d->d_name) && look(dirfd(dir), d->d_name, &t))
+			r = fn(arg, &t);
+	if (dir)
+		(void)closedir(dir);
+	return r;
+}
+
+/* --- collecting --- */
+struct collect {
+	const char *root;
+	int rootfd;
+	unsigned flags;
+	prune_fn *fn;
+	void *arg;
+};
+
+static bool is_stale(const struct collect *c, const char *name)
+{
+	struct template_info t;
+	struct stat st;
+
+	if (fstatat(c->rootfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return false;
+	if (str_starts(name, HALF))
+		return true;
+	if (!is_key(name))
+		return false;
+	if ((c->flags & PRUNE_TEMPLATES) || st.st_mtime + UNUSED_S <= time(NULL))
+		return true;
+	return (c->flags & PRUNE_STALE) && look(c->rootfd, name, &t) && t.rootfs[0] &&
+	       access(t.rootfs, F_OK) < 0;
+}
+
+static void collect_one(const struct collect *c, const char *name)
+{
+	char path[LOCAL_PATH_MAX];
+
+	if (!is_stale(c, name))
 		return;
-	if (fstatat(rootfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
-		return;
-	if (name[0] != '.' && st.st_mtime + UNUSED_S > now)
-		return;
-	if (str_format(path, sizeof(path), "%s/%s", root, name) == 0)
+	if (c->fn)
+		c->fn(c->arg, "template", name, tree_own(c->rootfd, name));
+	if (!(c->flags & PRUNE_DRY) && str_format(path, sizeof(path), "%s/%s", c->root, name) == 0)
 		ignore_result(fd_remove_tree(path)); /* the next collect tries again */
 }
 
-void template_collect(void)
+void template_collect(unsigned flags, prune_fn *fn, void *arg)
 {
 	char root[LOCAL_PATH_MAX];
+	struct collect c = { .root = root, .flags = flags, .fn = fn, .arg = arg };
 	AUTO_FD lock = -1;
 	struct dirent *d;
 	DIR *dir;
 
 	if (root_path(root, NULL) < 0 || !(dir = opendir(root)))
 		return;
+	c.rootfd = dirfd(dir);
 	if (take_lock(&lock, NULL) == 0)
 		while ((d = readdir(dir)))
-			collect_one(root, dirfd(dir), d->d_name, time(NULL));
+			collect_one(&c, d->d_name);
 	(void)closedir(dir);
 }

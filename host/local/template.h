@@ -2,8 +2,11 @@
 #ifndef ASB_LOCAL_TEMPLATE_H
 #define ASB_LOCAL_TEMPLATE_H
 
+#include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "host/image.h"
 #include "host/local/share.h"
 #include "host/local/vmdir.h"
 #include "lib/compiler.h"
@@ -15,6 +18,7 @@
  *     devices        the state of its devices, as QEMU saves it
  *     disk.qcow2     what it had written
  *     template.json  sizes, times and a checksum: what does not fit is removed and made anew
+ *     about.json     of which root file system and of what size it is: for people, and to find what is left of an image
  * A sandbox has hard links to what it needs, so a template can be removed at any time.
  */
 
@@ -43,8 +47,10 @@ struct template_new {
 	int lock;
 };
 
-/* -EEXIST: it is there; -EBUSY: another process makes one. Removes what others have left half made. */
-int template_begin(const char *key, struct template_new *ret, struct err *e) MUST_CHECK;
+/* -EEXIST: it is there; -EBUSY: another process makes one. Removes what others have left half made. SHARE and C: what
+ * it is of. */
+int template_begin(const char *key, const struct share *share, const struct vm_config *c,
+		   struct template_new *ret, struct err *e) MUST_CHECK;
 
 /*
  * Everything is in T->dir and nothing writes to it any more. A process of its own (`asb __supervise template KEY
@@ -56,7 +62,26 @@ int template_publish_main(int argc, char **argv); /* that process; its exit code
 
 void template_abort(struct template_new *t); /* fine when nothing was begun */
 
-/* Removes templates that nothing has started from for a long time, and half made ones. */
-void template_collect(void);
+/* Waits until the template of KEY, which is being published, is there: 0. -EIO: it did not come off; -ETIMEDOUT, -EINTR
+ * (*CANCEL). DEADLINE_NS: loop_now() time. */
+int template_wait(const char *key, int64_t deadline_ns, const volatile sig_atomic_t *cancel)
+	MUST_CHECK;
+
+struct template_info { /* what about.json says; no pointers */
+	char key[TEMPLATE_KEY_LEN + 1];
+	char rootfs[LOCAL_PATH_MAX]; /* "": it has no about.json */
+	uint64_t cpus, memory_mib;
+	uint64_t bytes; /* on the disk, of its own */
+	int64_t used_s; /* Unix time of the last start from it */
+};
+
+/* FN for each that is whole. Non-zero from FN stops and is returned. */
+int template_each(int (*fn)(void *arg, const struct template_info *t), void *arg) MUST_CHECK;
+
+/*
+ * Removes templates that nothing has started from for a long time, and half made ones; with FLAGS of prune_flags also
+ * those whose root file system is gone, or all. FN may be NULL.
+ */
+void template_collect(unsigned flags, prune_fn *fn, void *arg);
 
 #endif

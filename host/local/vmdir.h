@@ -28,6 +28,7 @@ struct vm_config { /* vm.json */
 	enum net_mode net;
 	bool ephemeral;
 	bool template; /* may start from one, and may leave one behind */
+	bool build;    /* of an image: the template, or else the validate hook, must come off */
 	uint64_t idle_timeout_ms, max_duration_ms; /* 0 = none */
 	cJSON *env;				   /* owned object of strings, or NULL */
 };
@@ -100,6 +101,8 @@ bool vmdir_is_kept(int dirfd);
  * no record of state.json names, each with its record; and records that have no folder.
  */
 void vmdir_collect(void);
+/* The folders and records alone, with prune_flags; FN may be NULL. */
+void vmdir_prune(unsigned flags, prune_fn *fn, void *arg);
 
 /*
  * Between recording a name and making its folder a sandbox looks like one whose maker is dead. Whoever records names

@@ -78,6 +78,7 @@ cJSON *vm_config_json(const struct vm_config *c)
 	    !jsn_add_bool(j, "template", c->template) ||
 	    !jsn_add_u64(j, "idle_timeout_ms", c->idle_timeout_ms) ||
 	    !jsn_add_u64(j, "max_duration_ms", c->max_duration_ms) ||
+	    (c->build && !jsn_add_bool(j, "build", true)) ||
 	    !jsn_add_i64(j, "created", c->created_s))
 		return NULL;
 	j = NULL;
@@ -135,7 +136,7 @@ int vm_config_parse(const cJSON *j, struct vm_config *ret, struct err *e)
 	    jsn_u64(j, "memory_mib", 1, 1U << 30, &c.memory_mib, e) < 0 ||
 	    jsn_u64(j, "created", 0, INT64_MAX / 2, &created, e) < 0 ||
 	    jsn_str(j, "net", &net, e) < 0 || jsn_bool(j, "ephemeral", &c.ephemeral, e) < 0 ||
-	    jsn_bool(j, "template", &c.template, e) < 0 ||
+	    jsn_bool(j, "template", &c.template, e) < 0 || jsn_bool(j, "build", &c.build, e) < 0 ||
 	    jsn_u64(j, "idle_timeout_ms", 0, VM_TIME_MAX_MS, &c.idle_timeout_ms, e) < 0 ||
 	    jsn_u64(j, "max_duration_ms", 0, VM_TIME_MAX_MS, &c.max_duration_ms, e) < 0 ||
 	    jsn_object(j, "env", &env, e) < 0)

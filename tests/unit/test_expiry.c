@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: host/local/expiry.c host/local/vmdir.c host/local/vmfile.c host/local/collect.c host/local/template.c
+/* LINK: host/local/expiry.c host/local/vmdir.c host/local/vmfile.c host/local/collect.c host/local/tree.c host/local/template.c
  * host/local/qemu.c host/local/saved.c host/state/?*.c host/backend.c */
 #include <fcntl.h>
 #include <stdlib.h>

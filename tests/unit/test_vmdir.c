@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LINK: host/local/vmdir.c host/local/vmfile.c host/local/collect.c host/local/caplog.c
- * host/local/template.c host/local/qemu.c host/local/saved.c host/local/expiry.c host/state/?*.c host/backend.c */
+ * host/local/tree.c host/local/template.c host/local/qemu.c host/local/saved.c host/local/expiry.c host/state/?*.c host/backend.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

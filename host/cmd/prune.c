@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/cli/out.h"
+#include "host/cmd/cmd.h"
+#include "host/cmd/common.h"
+#include "lib/fd.h"
+#include "lib/jsn.h"
+#include "lib/str.h"
+
+/* asb prune and asb image prune: what a backend can remove without asking anybody's work. */
+
+struct pruning {
+	cJSON *list; /* with --json */
+	const char *word;
+	uint64_t count, bytes;
+	bool quiet; /* only counted */
+};
+
+static void on_thing(void *arg, const char *kind, const char *name, uint64_t bytes)
+{
+	struct pruning *p = arg;
+	char size[OUT_SIZE_LEN];
+	cJSON *j;
+
+	out_size((double)bytes, size);
+	p->count++;
+	p->bytes += bytes;
+	if (p->quiet)
+		return;
+	if (!p->list) {
+		ignore_result(out_line("%s %s %s (%s)", p->word, kind, name,
+				       size)); /* told at the end, too */
+		return;
+	}
+	j = cJSON_CreateObject();
+	if (j && cJSON_AddItemToArray(p->list, j))
+		ignore_result(jsn_add_str(j, "kind", kind) && jsn_add_str(j, "name", name) &&
+			      jsn_add_u64(j, "bytes", bytes));
+}
+
+static int prune(const struct cli *c, unsigned flags)
+{
+	const bool dry = flags & PRUNE_DRY;
+	struct pruning p = { .word = dry ? "would remove" : "removed" };
+	AUTO_JSN *doc = out_json_wanted() ? cJSON_CreateObject() : NULL;
+	cJSON *give = doc;
+	char size[OUT_SIZE_LEN];
+	struct err e = ERR_INIT;
+	int r;
+
+	if (doc)
+		p.list = cJSON_AddArrayToObject(doc, "removed");
+	r = backend_local.prune(flags, on_thing, &p, &e);
+	if (r < 0)
+		return cmd_fail(c, &e, NULL);
+	out_size((double)p.bytes, size);
+	if (!doc) {
+		if (p.count)
+			out_note("%s %s", dry ? "this would free" : "freed", size);
+		else
+			out_note("there is nothing to remove");
+		return 0;
+	}
+	if (!p.list || !jsn_add_u64(doc, "bytes", p.bytes) || !jsn_add_bool(doc, "dry_run", dry))
+		give = NULL;
+	else
+		doc = NULL;
+	return out_doc(give) < 0 ? c->cmd->failure : 0;
+}
+
+/* 1: yes; 0: no, or nothing to ask about; negative: nobody can be asked. */
+static int ask(struct err *e)
+{
+	struct pruning p = { .quiet = true };
+	char text[160], answer[8] = "";
+	int r = backend_local.prune(PRUNE_IMAGES | PRUNE_DRY, on_thing, &p, e);
+
+	if (r < 0 || !p.count)
+		return r < 0 ? r : 1; /* then it says that there is nothing */
+	if (!isatty(STDIN_FILENO)) {
+		(void)err_set(e, ERR_USAGE, 0,
+			      "nobody can be asked whether %llu old images shall go (-f)",
+			      (unsigned long long)p.count);
+		return -EINVAL;
+	}
+	if (str_format(text, sizeof(text),
+		       "Remove %llu old versions of images that nothing uses? [y/N] ",
+		       (unsigned long long)p.count) == 0)
+		ignore_result(fd_write_all(STDERR_FILENO, text, strlen(text))); /* decoration */
+	return read(STDIN_FILENO, answer, sizeof(answer) - 1) > 0 &&
+	       (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+int cmd_image_prune(const struct cli *c)
+{
+	const bool dry = c->val[OPT_DRY_RUN].set;
+	struct err e = ERR_INIT;
+	int r = dry || c->val[OPT_NOT_ASK].set ? 1 : ask(&e);
+
+	if (r < 0)
+		return cmd_fail(c, &e, NULL);
+	return r == 0 ? 0 : prune(c, PRUNE_IMAGES | (dry ? PRUNE_DRY : 0));
+}
+
+int cmd_prune(const struct cli *c)
+{
+	return prune(c, PRUNE_STALE | (c->val[OPT_ALL].set ? PRUNE_IMAGES | PRUNE_TEMPLATES : 0) |
+				(c->val[OPT_DRY_RUN].set ? PRUNE_DRY : 0));
+}

@@ -21,11 +21,13 @@
  * Groups are named x<pid of agentd>-<counter>. One that still holds processes when its exec is
  * forgotten (a background server) cannot be removed; nobody keeps a list of those: a sweep tries
  * rmdir(2) on every group, which fails for those in use, and comes back as long as more are there
- * than execs hold.
+ * than execs hold. The workload may have made groups of its own below: without a process in any of them all go.
  */
 
 #define CGROUP2_MAGIC 0x63677270 /* linux/magic.h; a tmpfs at the usual place means version 1 */
 #define SWEEP_NS      (1000 * 1000000LL)
+#define SWEEP_MAX     4096 /* groups of the workload's that one sweep removes */
+#define SWEEP_DEPTH   32
 #define PROCS_MAX     (1UL << 20)
 
 static int work = -1;
@@ -221,20 +223,60 @@ void cgroup_release(int *fd)
 		loop_arm(loop, &sweep_timer, 0);
 }
 
+/* A directory has a link for each one in it. */
+static bool has_groups(int parent, const char *name)
+{
+	struct stat st;
+
+	return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink > 2;
+}
+
+/*
+ * A group in which nobody is left, and first those that the workload has made in it (a nested container engine), of which rmdir(2)
+ * says EBUSY too. BUDGET bounds how many are looked at. False: it is still there.
+ */
+static bool remove_group(int parent, const char *name, int depth, unsigned *budget)
+{
+	AUTO_FD fd = -1;
+	int again;
+	DIR *d;
+	struct dirent *ent;
+
+	if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return true;
+	if (errno != EBUSY || depth == 0 || *budget == 0 || !has_groups(parent, name))
+		return false;
+	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || !cgroup_empty(fd))
+		return false;
+	again = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	d = again < 0 ? NULL : fdopendir(again);
+	if (!d) {
+		fd_close(&again);
+		return false;
+	}
+	while (*budget && (ent = readdir(d)))
+		if (ent->d_type == DT_DIR && ent->d_name[0] != '.') {
+			(*budget)--;
+			(void)remove_group(fd, ent->d_name, depth - 1, budget);
+		}
+	(void)closedir(d);
+	return unlinkat(parent, name, AT_REMOVEDIR) == 0;
+}
+
 static void sweep(struct loop_timer *t)
 {
 	int fd = openat(work, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *ent;
-	unsigned left = 0;
+	unsigned left = 0, budget = SWEEP_MAX;
 
 	if (!d) {
 		fd_close(&fd);
 		return;
 	}
 	while ((ent = readdir(d)))
-		if (ent->d_name[0] == 'x' && unlinkat(work, ent->d_name, AT_REMOVEDIR) < 0 &&
-		    errno != ENOENT)
+		if (ent->d_name[0] == 'x' && !remove_group(work, ent->d_name, SWEEP_DEPTH, &budget))
 			left++;
 	(void)closedir(d);
 	if (left > in_use)

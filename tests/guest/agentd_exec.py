@@ -478,6 +478,21 @@ equal(slow_done[0][1]["stdout"], b"done\n", "which is answered")
 a.private(op="reopen")
 equal(a.sh("true")[0], 200, "reopened")
 
+# --- groups that a command makes in its own
+if CGROUP:
+    WORK = "/sys/fs/cgroup/asb/work"
+    mine = f"g={WORK}/$(sed -n 's,^0::.*/,,p' /proc/self/cgroup); mkdir -p $g/a/b $g/c"
+    left = lambda: a.sh("true") and [n for n in os.listdir(WORK) if n[0] == "x"]  # the end of a command is when they are swept
+    ok(until(lambda: not left()), "no group is left so far", left())
+    equal(a.sh(mine)[1]["exit_code"], 0, "a command makes groups below its own")
+    ok(until(lambda: not left()), "  which go with it", left())
+    b = a.sh(f"{mine}; {nap(320)} >/dev/null 2>&1 & echo $! >$g/c/cgroup.procs; echo $!")[1]
+    equal(b["exit_code"], 0, "and leaves a process in one")
+    time.sleep(2.5)
+    ok(any(os.path.isdir(f"{WORK}/{n}/a/b") and os.path.isdir(f"{WORK}/{n}/c") for n in left()), "  so that none of them goes")
+    os.kill(int(b["stdout"]), signal.SIGKILL)
+    ok(until(lambda: not left()), "  until it has ended", left())
+
 # --- the end
 ok(a.proc.poll() is None and a.rss() < 8000, f"agentd is alive with {a.rss()} KiB")
 a.put("last", shell=f"trap '' TERM; {nap(310)} & setsid {nap(310)} & wait")

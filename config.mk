@@ -55,4 +55,4 @@ CFLAGS_ASAN += -Wno-null-dereference -Wno-frame-larger-than
 # Test tables are full of string literals and small numbers.
 CFLAGS_TESTS := -Wno-unused-function -Wno-write-strings -Wno-discarded-qualifiers -Wno-conversion -Wno-sign-conversion
 LIBS_ASAN   := -Lbuild/deps/glibc/lib -Wl,--as-needed -lmicrohttpd_ws -lmicrohttpd -lnghttp2 -lcurl-gnutls \
-	-lbearssl -larchive -lzstd -lz -lyaml -lcjson -lseccomp
+	-lbearssl -larchive -lzstd -lz -lyaml -lcjson -lseccomp -lm

@@ -9,6 +9,7 @@
 #include "host/aws/aws.h"
 #include "host/aws/retry.h"
 #include "host/aws/sigv4.h"
+#include "host/aws/xml.h"
 #include "lib/loop.h"
 #include "lib/str.h"
 
@@ -85,7 +86,7 @@ static int sign(struct sending *s, const struct aws_creds *creds)
 {
 	const struct aws_call *c = s->c;
 	const char *path = strchr(strstr(s->url.p, "://") + 3, '/'); /* c->path begins with one */
-	struct sigv4_header heads[4];
+	struct sigv4_header heads[3 + CALL_HEADS_MAX];
 	struct sigv4_signed sig;
 	char hash[SIGV4_HASH_LEN + 1];
 	AUTO_BUF host, only_path;
@@ -107,6 +108,7 @@ static int sign(struct sending *s, const struct aws_creds *creds)
 			   .time_s = aws_now_s() + s->a->skew_s,
 			   .method = c->method,
 			   .path = only_path.p,
+			   .flags = c->bucket ? SIGV4_PATH_AS_IS | SIGV4_NOT_NORMAL : 0,
 			   .query = c->query,
 			   .headers = heads,
 			   .payload_hash = hash };
@@ -114,7 +116,14 @@ static int sign(struct sending *s, const struct aws_creds *creds)
 	heads[q.headers_len++] = (struct sigv4_header){ "host", host.p };
 	if (c->content_type)
 		heads[q.headers_len++] = (struct sigv4_header){ "content-type", c->content_type };
+	if (c->bucket)
+		heads[q.headers_len++] = (struct sigv4_header){ "x-amz-content-sha256", hash };
+	for (size_t i = 0; i < c->heads_len && i < CALL_HEADS_MAX; i++)
+		heads[q.headers_len++] = c->heads[i];
 	r = sigv4_sign(&q, &sig);
+	for (size_t i = 0; r == 0 && i < q.headers_len; i++)
+		if (str_starts(heads[i].name, "x-"))
+			r = add_header(s, heads[i].name, heads[i].value);
 	if (r == 0)
 		r = add_header(s, "X-Amz-Date", sig.date);
 	if (r == 0 && creds->token)
@@ -153,12 +162,13 @@ static int prepare(struct sending *s, struct err *e)
 static int attempt(struct sending *s, struct aws_answer *ret, struct err *e)
 {
 	int64_t left = s->until - loop_now();
+	int64_t most = s->c->attempt_ns ? s->c->attempt_ns : FETCH_LIMIT_NS;
 	struct fetch_request q = { .method = s->c->method,
 				   .headers = s->headers,
 				   .body = s->c->body,
 				   .body_len = s->c->body_len,
 				   .connect_ns = FETCH_CONNECT_NS,
-				   .limit_ns = left < FETCH_LIMIT_NS ? left : FETCH_LIMIT_NS };
+				   .limit_ns = left < most ? left : most };
 	int r = left > 0 ? prepare(s, e) : err_set(e, ERR_TIMEOUT, ETIMEDOUT, "%s", s->c->what);
 
 	if (r < 0)
@@ -212,16 +222,36 @@ static int status_errno(int status, enum err_code *ret_code)
 	return status >= 500 || status < 400 ? EIO : EINVAL;
 }
 
+/* The answer as a tree, whichever of the two it is written in. */
+static cJSON *read_tree(const struct sending *s, const struct buf *body, struct err *e)
+{
+	return s->c->xml ? xml_parse(body->p, body->len, e) : jsn_parse(body->p, body->len, e);
+}
+
+/* STS in JSON and S3 have it in "Error", IAM in "ErrorResponse", EC2 in "Response". */
+static const cJSON *error_in(const cJSON *j)
+{
+	static const char *const paths[] = { "Error", "ErrorResponse/Error",
+					     "Response/Errors/Error" };
+
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		const cJSON *o = xml_at(j, paths[i]);
+
+		if (cJSON_IsObject(o))
+			return o;
+	}
+	return j;
+}
+
 /*
- * JSON says it as {"message"} or {"Message"}, with the type in a header, in "__type" or in "code"; STS as {"Error": {"Code",
- * "Message"}}. Gateways say it in HTML or XML, which is nothing to show.
+ * JSON says it as {"message"} or {"Message"}, with the type in a header, in "__type" or in "code"; XML and STS as {"Code",
+ * "Message"} somewhere in it. Gateways say it in HTML, which is nothing to show.
  */
 static int explain(const struct sending *s, struct aws_answer *ret, struct err *e)
 {
 	const struct fetch_reply *p = &ret->reply;
-	AUTO_JSN *j = p->body.len ? jsn_parse(p->body.p, p->body.len, NULL) : NULL;
-	const cJSON *inner = cJSON_GetObjectItemCaseSensitive(j, "Error");
-	const cJSON *o = cJSON_IsObject(inner) ? inner : j;
+	AUTO_JSN *j = p->body.len ? read_tree(s, &p->body, NULL) : NULL;
+	const cJSON *o = error_in(j);
 	const char *message = text_member(o, "message", "Message"), *type = p->error_type;
 	enum err_code code;
 	int errnum = status_errno(p->status, &code);
@@ -297,11 +327,11 @@ static int take(const struct sending *s, struct aws_answer *ret, struct err *e)
 		return explain(s, ret, e);
 	if (p->body.len == 0)
 		return 0;
-	ret->json = jsn_parse(p->body.p, p->body.len, &why);
+	ret->json = read_tree(s, &p->body, &why);
 	if (ret->json)
 		return 0;
-	return err_set(e, ERR_INTERNAL, EBADMSG, "%s: the answer is no JSON (%.100s)", s->c->what,
-		       why.msg);
+	return err_set(e, ERR_INTERNAL, EBADMSG, "%s: the answer is no %s (%.100s)", s->c->what,
+		       s->c->xml ? "XML" : "JSON", why.msg);
 }
 
 static int run(struct sending *s, struct aws_answer *ret, struct err *e)
@@ -321,6 +351,21 @@ static int run(struct sending *s, struct aws_answer *ret, struct err *e)
 	return more < 0 ? err_set(e, ERR_UNAVAILABLE, EINTR, "%s", s->c->what) : r;
 }
 
+/* AWS has a host for each bucket, but its certificates do not fit names with dots; elsewhere the bucket begins the path. */
+static int add_bucket(struct sending *s)
+{
+	const char *bucket = s->c->bucket;
+	AUTO_BUF b;
+	int r;
+
+	if (!s->own || strchr(bucket, '.'))
+		return buf_addf(&s->base, "/%s", bucket);
+	buf_init(&b, URL_MAX);
+	r = buf_addf(&b, "https://%s.%s", bucket, s->base.p + strlen("https://"));
+	buf_clear(&s->base);
+	return r < 0 ? r : buf_adds(&s->base, b.p);
+}
+
 int aws_call(struct aws *a, const struct aws_call *c, struct aws_answer *ret, struct err *e)
 {
 	struct sending s = { .a = a, .c = c, .region = c->region };
@@ -336,6 +381,8 @@ int aws_call(struct aws *a, const struct aws_call *c, struct aws_answer *ret, st
 		r = err_set(e, ERR_INVALID, 0, "'%.60s' is not a region", s.region);
 	if (r == 0)
 		r = aws_endpoint(a, c->service, s.region, &s.base, &s.own, e);
+	if (r == 0 && c->bucket && add_bucket(&s) < 0)
+		r = err_set(e, ERR_INTERNAL, ENOMEM, "%s", c->what);
 	if (r == 0)
 		r = run(&s, ret, e);
 	clear_headers(&s);

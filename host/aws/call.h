@@ -16,6 +16,7 @@
  */
 struct aws;
 struct aws_creds;
+struct sigv4_header;
 
 struct aws_service {
 	const char *name;    /* as in AWS_ENDPOINT_URL_<NAME>: "LAMBDA_MICROVMS" */
@@ -23,6 +24,7 @@ struct aws_service {
 	const char *signing; /* name in the signature; NULL = not signed */
 };
 extern const struct aws_service aws_lambda_microvms, aws_lambda_core;
+extern const struct aws_service aws_s3, aws_iam, aws_ec2;
 extern const struct aws_service aws_sts, aws_sts_unsigned, aws_sso, aws_sso_oidc;
 
 struct aws_call { /* all borrowed */
@@ -35,12 +37,18 @@ struct aws_call { /* all borrowed */
 	const char *content_type; /* NULL = none */
 	const char *accept;	  /* NULL = none */
 	const char *extra[2];	  /* one more header, not signed: name and value; NULL = none */
-	const void *body;	  /* NULL = none */
+	const struct sigv4_header *heads; /* more headers, signed */
+	size_t heads_len;		  /* at most CALL_HEADS_MAX */
+	const char *bucket; /* S3, and its ways of signing; PATH is in the bucket; NULL = none */
+	bool xml;	    /* answers are XML (xml.h) */
+	const void *body;   /* NULL = none */
 	size_t body_len;
 	const struct aws_creds *creds; /* NULL = the session's, renewed as needed */
 	int64_t limit_ns;	       /* for all attempts; 0 = CALL_LIMIT_NS */
+	int64_t attempt_ns;	       /* for one; 0 = FETCH_LIMIT_NS */
 };
-#define CALL_LIMIT_NS (120LL * 1000000000)
+#define CALL_HEADS_MAX 3
+#define CALL_LIMIT_NS  (120LL * 1000000000)
 
 #define CALL_CODE_MAX 96
 

@@ -11,6 +11,9 @@
 
 const struct aws_service aws_lambda_microvms = { "LAMBDA_MICROVMS", "lambda", "lambda" };
 const struct aws_service aws_lambda_core = { "LAMBDA_CORE", "lambda", "lambda" };
+const struct aws_service aws_s3 = { "S3", "s3", "s3" };
+const struct aws_service aws_iam = { "IAM", "iam", "iam" };
+const struct aws_service aws_ec2 = { "EC2", "ec2", "ec2" };
 const struct aws_service aws_sts = { "STS", "sts", "sts" };
 const struct aws_service aws_sts_unsigned = { "STS", "sts", NULL };
 const struct aws_service aws_sso = { "SSO", "portal.sso", NULL };
@@ -57,6 +60,12 @@ int aws_endpoint(const struct aws *a, const struct aws_service *service, const c
 		while (n && own[n - 1] == '/')
 			n--;
 		r = buf_add(ret, own, n);
+	} else if (service == &aws_iam) { /* one for all regions of a partition */
+		r = buf_addf(ret, "https://iam%s%s.%s", fips ? "-fips" : "",
+			     str_starts(region, "cn-")	     ? ".cn-north-1"
+			     : str_starts(region, "us-gov-") ? ".us-gov"
+							     : "",
+			     dns_suffix(region));
 	} else {
 		r = buf_addf(ret, "https://%s%s.%s.%s", service->host, fips ? "-fips" : "", region,
 			     dual ? "api.aws" : dns_suffix(region));

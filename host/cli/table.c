@@ -368,6 +368,49 @@ const struct command cli_commands[] = {
 		  "The file says what AWS is to have for running sandboxes there: an image, two roles, a "
 		  "bucket, and a network connector if one is wanted. It has every key with its default.",
 	  .examples = EXAMPLES("asb infra init", "asb infra init -f stacks/eu.yaml") },
+	{ .name = "infra preview",
+	  .args = takes_no_args,
+	  .opts = takes_infra_up_opts,
+	  .run = cmd_infra_preview,
+	  .failure = 1,
+	  .summary = "show what asb infra up would do, and why",
+	  .about =
+		  "Reads what is there and what is recorded, changes nothing, and prints a line for each resource. "
+		  "Exit status 1 when up would refuse.",
+	  .examples = EXAMPLES("asb infra preview", "asb infra preview --json") },
+	{ .name = "infra up",
+	  .args = takes_no_args,
+	  .opts = takes_infra_up_opts,
+	  .run = cmd_infra_up,
+	  .failure = 1,
+	  .summary = "set up on AWS what sandbox.yaml describes",
+	  .about =
+		  "Does what asb infra preview shows, tells each step on stderr, and prints the outputs. Each thing is "
+		  "recorded before it is made; after an end in the middle, up goes on where it was.\n\n"
+		  "What was there before is used, and never changed or deleted. The image is built anew when its "
+		  "folder, its base image or its build role has changed. Several stacks are set up one after the "
+		  "other; one that fails does not stop the others.",
+	  .examples = EXAMPLES("asb infra up", "asb infra up -f stacks/ --stack prod") },
+	{ .name = "infra refresh",
+	  .args = takes_no_args,
+	  .opts = takes_infra_refresh_opts,
+	  .run = cmd_infra_refresh,
+	  .failure = 1,
+	  .summary = "forget what has gone from AWS by itself",
+	  .about =
+		  "Looks at each resource that is recorded. Only one that AWS says it does not have is forgotten; what "
+		  "cannot be looked at stays, with a warning and exit status 1.",
+	  .examples = EXAMPLES("asb infra refresh") },
+	{ .name = "infra destroy",
+	  .args = takes_no_args,
+	  .opts = takes_infra_destroy_opts,
+	  .run = cmd_infra_destroy,
+	  .failure = 1,
+	  .summary = "delete what asb infra up has made",
+	  .about =
+		  "Shows what goes and asks, unless --yes is given. Refuses while sandboxes of the image live; "
+		  "--force ends them. What was there before the stack stays. The log groups stay too.",
+	  .examples = EXAMPLES("asb infra destroy", "asb infra destroy --yes --stack dev") },
 	{ .name = "infra output",
 	  .args = takes_output_args,
 	  .opts = takes_infra_output_opts,

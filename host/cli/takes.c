@@ -152,6 +152,13 @@ const struct arg_spec takes_snapshot_load_args[] = {
 };
 
 const enum opt_id takes_plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_infra_up_opts[] = { OPT_CONFIG, OPT_STACK,   OPT_REBUILD, OPT_JSON,
+					    OPT_QUIET,	OPT_VERBOSE, OPT_HELP,	  OPT_COUNT };
+const enum opt_id takes_infra_refresh_opts[] = { OPT_CONFIG,  OPT_STACK, OPT_JSON, OPT_QUIET,
+						 OPT_VERBOSE, OPT_HELP,	 OPT_COUNT };
+const enum opt_id takes_infra_destroy_opts[] = { OPT_CONFIG,	  OPT_STACK, OPT_YES,
+						 OPT_FORCE_STACK, OPT_JSON,  OPT_QUIET,
+						 OPT_VERBOSE,	  OPT_HELP,  OPT_COUNT };
 const enum opt_id takes_text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_ls_opts[] = { OPT_NAMES, OPT_JSON, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_ls_all_opts[] = { OPT_NAMES, OPT_EVERY, OPT_JSON, OPT_HELP, OPT_COUNT };

@@ -4,7 +4,7 @@
 /* The keys and their defaults; tests/unit/test_infra_config.c reads it back. */
 const char infra_template[] =
 	"# What `asb infra up` sets up on AWS, and `asb infra destroy` takes down again.\n"
-	"# Every key may be left out; the values here are the defaults. docs/aws.md tells the rest.\n"
+	"# Every key may be left out; the values here are the defaults. docs/infra.md tells the rest.\n"
 	"\n"
 	"project: agent-sandbox-os\n"
 	"stack: dev\n"
@@ -37,7 +37,7 @@ const char infra_template[] =
 	"  expire_days: 30\n"
 	"\n"
 	"network:\n"
-	"  # A way for sandboxes into a VPC (asb create --egress).\n"
+	"  # A way for sandboxes into a VPC.\n"
 	"  egress:\n"
 	"    enabled: false\n"
 	"    # An existing connector is used as it is; nothing else is needed then.\n"

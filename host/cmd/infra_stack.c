@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/cli/grid.h"
+#include "host/cli/out.h"
+#include "host/cmd/cmd.h"
+#include "host/cmd/common.h"
+#include "host/infra/stack.h"
+#include "lib/jsn.h"
+#include "lib/str.h"
+
+/*
+ * The commands that ask AWS about a stack, or change it. Each stack that is described is worked on by itself, one after the other;
+ * one that fails does not keep the others from being worked on. What is done is told on stderr, the result is on stdout.
+ */
+
+/* What one command does with one stack; DOC is its part of the JSON document. */
+typedef int work(const struct cli *c, struct stack *s, cJSON *doc, struct err *e);
+
+static void say(void *arg, const char *line)
+{
+	const struct stack *s = arg;
+
+	out_note("%s %s", s->key, line);
+}
+
+static const char *hint_for(const struct err *e)
+{
+	if (e->code == ERR_NOT_FOUND && strstr(e->msg, "there is no file"))
+		return "asb infra init writes a sandbox.yaml";
+	return e->code == ERR_DENIED ? "asb doctor shows whose credentials are used" : NULL;
+}
+
+static cJSON *stack_doc(const struct infra_config *f)
+{
+	cJSON *j = cJSON_CreateObject();
+
+	if (j && jsn_add_str(j, "project", f->text[INFRA_PROJECT]) &&
+	    jsn_add_str(j, "stack", f->text[INFRA_STACK]) &&
+	    jsn_add_str(j, "region", f->text[INFRA_REGION]))
+		return j;
+	cJSON_Delete(j);
+	return NULL;
+}
+
+static int one(const struct cli *c, const struct infra_config *f, work *fn, cJSON *list)
+{
+	struct err e = ERR_INIT;
+	struct stack s;
+	cJSON *doc = stack_doc(f), *why;
+	int r = doc && cJSON_AddItemToArray(list, doc) ? 0 : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	r = stack_open(&s, f, &e);
+	s.say = say;
+	s.say_arg = &s;
+	if (r == 0)
+		r = fn(c, &s, doc, &e);
+	if (r < 0) {
+		why = out_error_json(&e, hint_for(&e));
+		out_error_line(&e, hint_for(&e));
+		if (!why || !cJSON_AddItemToObject(doc, "error", why))
+			cJSON_Delete(why);
+	}
+	stack_done(&s);
+	return r;
+}
+
+static int each(const struct cli *c, work *fn)
+{
+	const struct opt_value *files = &c->val[OPT_CONFIG];
+	struct infra_configs f = { NULL, 0 };
+	struct err e = ERR_INIT;
+	cJSON *doc = cJSON_CreateObject(),
+	      *list = doc ? cJSON_AddArrayToObject(doc, "stacks") : NULL;
+	size_t bad = 0;
+	int r = infra_config_load(files->all, files->all_len,
+				  c->val[OPT_STACK].set ? c->val[OPT_STACK].text : NULL, &f, &e);
+
+	if (r < 0 || !list) {
+		cJSON_Delete(doc);
+		infra_configs_done(&f);
+		return cmd_fail(c, &e, hint_for(&e));
+	}
+	for (size_t i = 0; i < f.len; i++)
+		bad += one(c, &f.all[i], fn, list) < 0;
+	infra_configs_done(&f);
+	if (out_json_wanted())
+		return out_doc(doc) < 0 || bad ? c->cmd->failure : 0;
+	cJSON_Delete(doc);
+	return bad ? c->cmd->failure : 0;
+}
+
+/* --- plans --- */
+
+static int plan_grid(const struct plan *p)
+{
+	static const char *const head[] = { "RESOURCE", "NAME", "ACTION", "REASON" };
+	struct grid g = { .head = head, .columns = 4 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->len; i++) {
+		const struct plan_step *s = &p->steps[i];
+		const char *const cells[] = { infra_kinds[s->res].say, s->name ? s->name : "-",
+					      plan_verbs[s->verb], s->why };
+
+		r = grid_add(&g, cells);
+	}
+	if (r == 0)
+		r = grid_print(&g);
+	grid_done(&g);
+	return r;
+}
+
+static int plan_doc(const struct plan *p, cJSON *doc)
+{
+	cJSON *all = cJSON_AddArrayToObject(doc, "actions");
+
+	for (size_t i = 0; all && i < p->len; i++) {
+		const struct plan_step *s = &p->steps[i];
+		cJSON *j = cJSON_CreateObject();
+
+		if (!j || !cJSON_AddItemToArray(all, j) ||
+		    !jsn_add_str(j, "resource", infra_kinds[s->res].logical) ||
+		    !jsn_add_str(j, "kind", infra_kinds[s->res].kind) ||
+		    !jsn_add_str(j, "name", s->name) ||
+		    !jsn_add_str(j, "action", plan_verbs[s->verb]) ||
+		    !jsn_add_str(j, "reason", s->why))
+			return -ENOMEM;
+	}
+	return all && jsn_add_u64(doc, "changes", plan_changes(p)) ? 0 : -ENOMEM;
+}
+
+static int tell_plan(const struct stack *s, cJSON *doc, struct err *e)
+{
+	int r = plan_doc(&s->plan, doc);
+
+	if (r == 0 && !out_json_wanted()) {
+		r = out_line("%s in %s:", s->key, s->c->text[INFRA_REGION]);
+		if (r == 0)
+			r = plan_grid(&s->plan);
+		if (r == 0 && !plan_changes(&s->plan))
+			r = out_line("nothing to do");
+	}
+	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "printing the plan") : 0;
+}
+
+static int refusal(const struct stack *s, struct err *e)
+{
+	const struct plan_step *p = plan_refusal(&s->plan);
+
+	return p ? err_set(e, ERR_CONFLICT, 0, "%s %s: %s", infra_kinds[p->res].say,
+			   p->name ? p->name : "", p->why)
+		 : 0;
+}
+
+static int preview(const struct cli *c, struct stack *s, cJSON *doc, struct err *e)
+{
+	int r = stack_plan_up(s, c->val[OPT_REBUILD].set, e);
+
+	if (r == 0)
+		r = tell_plan(s, doc, e);
+	return r < 0 ? r : refusal(s, e);
+}
+
+int cmd_infra_preview(const struct cli *c)
+{
+	return each(c, preview);
+}
+
+/* --- up --- */
+
+static int tell_outputs(const struct stack *s, cJSON *doc, struct err *e)
+{
+	AUTO_JSN *outputs = NULL;
+	const cJSON *o;
+	int r = infra_outputs_get(s->key, &outputs, e);
+
+	if (r < 0)
+		return r;
+	cJSON_ArrayForEach(o, outputs) if (r == 0 && !out_json_wanted() && cJSON_IsString(o)) r =
+		out_line("%s %s", o->string, o->valuestring);
+	if (r == 0 && !cJSON_AddItemToObject(doc, "outputs", cJSON_Duplicate(outputs, true)))
+		r = -ENOMEM;
+	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "printing the outputs") : 0;
+}
+
+static int up(const struct cli *c, struct stack *s, cJSON *doc, struct err *e)
+{
+	int r = stack_plan_up(s, c->val[OPT_REBUILD].set, e);
+
+	if (r == 0)
+		r = refusal(s, e);
+	if (r == 0 && plan_doc(&s->plan, doc) < 0)
+		r = err_set(e, ERR_INTERNAL, ENOMEM, "the plan");
+	if (r == 0)
+		r = stack_up(s, e);
+	return r < 0 ? r : tell_outputs(s, doc, e);
+}
+
+int cmd_infra_up(const struct cli *c)
+{
+	return each(c, up);
+}
+
+/* --- refresh --- */
+
+static void warn(const char *what, const struct err *e)
+{
+	out_warn("%s: %s", what, e->msg);
+}
+
+static int refresh(const struct cli *c, struct stack *s, cJSON *doc, struct err *e)
+{
+	int r = stack_refresh(s, warn, e);
+
+	(void)c;
+	return r < 0 ? r : tell_outputs(s, doc, e);
+}
+
+int cmd_infra_refresh(const struct cli *c)
+{
+	return each(c, refresh);
+}
+
+/* --- destroy --- */
+
+static int sure(const struct stack *s, struct err *e)
+{
+	char answer[8] = "";
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return err_set(e, ERR_DENIED, 0,
+			       "nobody is here to ask whether %s is to go: --yes says so", s->key);
+	(void)fprintf(stderr, "Delete %zu resources of %s? Type yes: ", plan_changes(&s->plan),
+		      s->key);
+	(void)fflush(stderr);
+	if (fgets(answer, sizeof(answer), stdin) && strcmp(answer, "yes\n") == 0)
+		return 0;
+	return err_set(e, ERR_CONFLICT, 0, "%s stays as it is", s->key);
+}
+
+static int destroy(const struct cli *c, struct stack *s, cJSON *doc, struct err *e)
+{
+	bool force = c->val[OPT_FORCE_STACK].set, yes = c->val[OPT_YES].set;
+	int r = stack_plan_destroy(s, force, e);
+
+	if (r == 0)
+		r = refusal(s, e);
+	if (r == 0)
+		r = yes ? (plan_doc(&s->plan, doc) < 0 ? -ENOMEM : 0) : tell_plan(s, doc, e);
+	if (r == 0 && !yes && plan_changes(&s->plan))
+		r = sure(s, e);
+	if (r == 0)
+		r = stack_destroy(s, force, e);
+	if (r == 0 && !out_json_wanted())
+		r = out_line("destroyed %s", s->key);
+	return r;
+}
+
+int cmd_infra_destroy(const struct cli *c)
+{
+	return each(c, destroy);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASB_INFRA_ARTEFACT_H
+#define ASB_INFRA_ARTEFACT_H
+
+#include "lib/buf.h"
+#include "lib/compiler.h"
+#include "lib/err.h"
+
+/*
+ * The zip of a guest folder for a build: the same bytes for the same content, whatever the file system's order, times and owners.
+ * Left out are .git, .env and .env.*, and what .dockerignore names (without "!" for something in a folder that it leaves out).
+ * A link to a file is stored as the file, one to a folder is left out.
+ */
+#define ARTEFACT_MAX	   (64U << 20) /* of the zip */
+#define ARTEFACT_FILES_MAX 20000
+#define ARTEFACT_DEPTH_MAX 32
+
+/* RET is initialised here, and to be released in any case. */
+int artefact_zip(const char *dir, struct buf *ret, struct err *e) MUST_CHECK;
+
+#endif

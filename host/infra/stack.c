@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/infra/stack.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/aws/fetch.h"
+#include "lib/fd.h"
+#include "lib/loop.h"
+#include "lib/str.h"
+
+#define PAUSE_FIRST_NS (250LL * 1000000)
+#define PAUSE_LAST_NS  (10LL * 1000000000)
+
+int stack_open(struct stack *s, const struct infra_config *c, struct err *e)
+{
+	int r;
+
+	*s = (struct stack){ .c = c, .lock = -1 };
+	buf_init(&s->zip, 1);
+	r = str_format(s->key, sizeof(s->key), "%s/%s", c->text[INFRA_PROJECT],
+		       c->text[INFRA_STACK]);
+	if (r < 0)
+		return err_set(e, ERR_INVALID, -r, "%s", c->file);
+	r = infra_stack_lock(s->key, &s->lock, e);
+	for (size_t i = 0; r == 0 && i < RES_COUNT; i++)
+		r = infra_record_get(s->key, (enum infra_res)i, &s->rec[i], e);
+	if (r == 0)
+		r = aws_session(c->text[INFRA_REGION], &s->a, e);
+	if (r == 0)
+		r = query_identity(s->a, &s->me, e);
+	s->place = (struct policy_place){ s->me.partition, s->me.account, c->text[INFRA_REGION] };
+	return r;
+}
+
+void stack_done(struct stack *s)
+{
+	for (size_t i = 0; i < RES_COUNT; i++)
+		infra_record_done(&s->rec[i]);
+	cJSON_Delete(s->subnets);
+	buf_done(&s->zip);
+	fd_close(&s->lock);
+}
+
+void stack_say(const struct stack *s, const char *fmt, ...)
+{
+	char line[400];
+	va_list ap;
+
+	if (!s->say)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	s->say(s->say_arg, line);
+}
+
+int stack_attr(struct stack *s, enum infra_res res, const char *name, const char *value)
+{
+	cJSON *attrs = s->rec[res].attrs;
+
+	cJSON_DeleteItemFromObjectCaseSensitive(attrs, name);
+	return jsn_add_str(attrs, name, value) ? 0 : -ENOMEM;
+}
+
+const char *stack_attr_of(const struct stack *s, enum infra_res res, const char *name)
+{
+	const char *v = cJSON_GetStringValue(jsn_get(s->rec[res].attrs, name));
+
+	return v ? v : "";
+}
+
+int stack_record(struct stack *s, enum infra_res res, const char *id, bool managed, bool creating,
+		 struct err *e)
+{
+	struct infra_record *r = &s->rec[res];
+	char *copy = strdup(id); /* ID may be the old one */
+
+	if (!copy)
+		return err_set(e, ERR_INTERNAL, ENOMEM, "recording %s", id);
+	free(r->id);
+	r->id = copy;
+	r->managed = managed;
+	r->creating = creating;
+	return infra_record_put(s->key, res, r, e);
+}
+
+int stack_drop(struct stack *s, enum infra_res res, struct err *e)
+{
+	infra_record_done(&s->rec[res]);
+	s->rec[res].attrs = cJSON_CreateObject();
+	return s->rec[res].attrs ? infra_record_drop(s->key, res, e)
+				 : err_set(e, ERR_INTERNAL, ENOMEM, "%s", s->key);
+}
+
+int stack_poll(struct stack *s, int (*fn)(struct stack *s, void *arg, struct err *e), void *arg,
+	       int64_t limit_ns, const char *what, struct err *e)
+{
+	int64_t until = loop_now() + limit_ns, pause = PAUSE_FIRST_NS;
+	int r;
+
+	while ((r = fn(s, arg, e)) == 0) {
+		if (loop_now() + pause > until)
+			return err_set(e, ERR_TIMEOUT, 0, "%s has not happened within %lld minutes",
+				       what, (long long)(limit_ns / 60000000000LL));
+		if (fetch_sleep(s->a->fetch, pause) < 0)
+			return err_set(e, ERR_UNAVAILABLE, EINTR, "waiting until %s", what);
+		pause = pause * 2 < PAUSE_LAST_NS ? pause * 2 : PAUSE_LAST_NS;
+	}
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# DEADLINE: 600
+"""asb infra against a stand-in for an AWS account (tests/aws/account.py), which checks each request: up, what changes, what was there
+before, what goes wrong, being killed after any call, and destroy, after which nothing may be left."""
+import json
+import os
+import sys
+
+from _asb import ASB, TOP, Home, done, need_asb, ok, one_line, same, skip_all
+
+sys.path.insert(0, os.path.join(TOP, "tests/aws"))
+if not os.path.exists(os.path.join(TOP, "tests/aws/model.py")):
+    skip_all("tests/aws/model.py is missing")
+from account import ACCOUNT, REGION, Account  # noqa: E402
+
+need_asb()
+IMAGE = f"arn:aws:lambda:{REGION}:{ACCOUNT}:microvm-image:agent-sandbox-guest"
+PLAIN = f"project: demo\nregion: {REGION}\n"
+EGRESS = PLAIN + "network: {egress: {enabled: true}}\n"
+ALL = ("role", "build_role", "bucket", "guest_object", "image", "security_group", "network_operator_role", "network_connector")
+
+
+class Stack:
+    """A HOME with a sandbox.yaml and a guest folder, and an account."""
+
+    def __init__(self, text=PLAIN):
+        self.aws, self.home = Account(), Home()
+        self.home.env = {k: v for k, v in self.home.env.items() if not k.startswith("AWS_")} | self.aws.env()
+        os.mkdir(os.path.join(self.home.path, "guest"))
+        self.write("guest/Dockerfile", "FROM scratch\n")
+        self.write("sandbox.yaml", text)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        same(self.aws.refused, [], "every request was as its service wants it")
+        self.aws.close()
+        self.home.__exit__()
+
+    def write(self, name, text):
+        with open(os.path.join(self.home.path, name), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def asb(self, *args, **kw):
+        return self.home.call("infra", *args, cwd=self.home.path, **kw)
+
+    def good(self, name, *args):
+        r = self.asb(*args)
+        ok(r.returncode == 0, name, r.stdout, r.stderr)
+        return r
+
+    def plan(self, *args):
+        r = self.asb("preview", "--json", *args)
+        return {a["resource"]: a["action"] for a in json.loads(r.stdout)["stacks"][0].get("actions", [])}
+
+    def record(self):
+        path = os.path.join(self.home.path, ".agent_sandbox/infra-state.json")
+        if not os.path.exists(path):
+            return {}
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)["stacks"].get("demo/dev", {"resources": {}, "outputs": {}})
+
+    def outputs(self):
+        return json.loads(self.asb("output").stdout)
+
+
+def whole_life():
+    with Stack(EGRESS) as s:
+        s.aws.unready = 2  # calls that refuse a new role
+        same(s.plan(), {r: "upload" if r == "guest_object" else "create" for r in ALL}, "preview of a new stack")
+        same(s.aws.left(), {}, "makes nothing")
+        s.good("up", "up")
+        r = s.record()["resources"]
+        same(sorted(r), sorted(ALL), "everything is recorded")
+        ok(all(x["managed"] and "creating" not in x["attrs"] for x in r.values()), "as ours, and made", r)
+        same([r[k]["kind"] for k in ALL], ["iam-role", "iam-role", "s3-bucket", "s3-object", "microvm-image", "ec2-sg", "iam-role",
+                                           "network-connector"], "in the Python project's kinds")
+        o = s.outputs()
+        same((o["image_arn"], o["execution_role_arn"], o["vpc_id"], o["subnet_ids"]),
+             (IMAGE, f"arn:aws:iam::{ACCOUNT}:role/agent-sandbox-exec", "vpc-1", ["subnet-a", "subnet-b"]), "outputs")
+        bucket = s.aws.buckets[o["build_bucket"]]
+        same(sorted(bucket["settings"]), ["encryption", "lifecycle", "ownershipControls", "policy", "publicAccessBlock"], "the bucket's settings")
+        ok(o["build_bucket"].startswith("demo-dev-") and "aws:SecureTransport" in bucket["settings"]["policy"], "private, and TLS only")
+        execution, build = s.aws.roles["agent-sandbox-exec"], s.aws.roles["agent-sandbox-build"]
+        ok("s3" not in json.dumps(execution["inline"]) and o["build_bucket"] in build["inline"]["agent-sandbox-s3-read"],
+           "only builds read the bucket", execution, build)
+        ok(f'"aws:SourceAccount":"{ACCOUNT}"' in execution["trust"] and "aws:SourceArn" in build["trust"], "no confused deputy")
+        same(s.aws.images[IMAGE]["tags"], {"agent-sandbox-stack": "demo/dev"}, "tags")
+        before = len(s.aws.calls)
+        same(set(s.plan().values()), {"keep"}, "then there is nothing to do")
+        s.good("up again", "up")
+        ok(not any(c.startswith(("Create", "Put", "PUT", "Update", "Delete")) for c in s.aws.calls[before:]), "changes nothing",
+           s.aws.calls[before:])
+        changes(s)
+        s.good("destroy", "destroy", "--yes")
+        same(s.aws.left(), {}, "leaves nothing")
+        same(s.record(), {"resources": {}, "outputs": {}}, "neither in the record")
+
+
+def changes(s):
+    s.write("guest/Dockerfile", "FROM scratch\nRUN x\n")
+    same({k: v for k, v in s.plan().items() if v != "keep"}, {"guest_object": "upload", "image": "update"}, "another guest folder")
+    s.good("up builds it", "up")
+    same((s.aws.images[IMAGE]["built"], s.record()["resources"]["image"]["attrs"]["version"]), (2, "2.0"), "as the second version")
+    s.write("guest/.env", "SECRET=1\n")
+    s.write("guest/notes", "x")
+    s.write("guest/.dockerignore", "notes\n.dockerignore\n")
+    same(set(s.plan().values()), {"keep"}, "what is ignored changes nothing")
+    s.good("--rebuild", "up", "--rebuild")
+    same(s.aws.images[IMAGE]["built"], 3, "builds in any case")
+    s.write("sandbox.yaml", EGRESS + "role: {extra_policy_arns: ['arn:aws:iam::aws:policy/ReadOnlyAccess']}\nbucket: {expire_days: 7}\n")
+    same({k: v for k, v in s.plan().items() if v != "keep"}, {"role": "update", "bucket": "update"}, "other settings")
+    s.good("up sets them", "up")
+    same(s.aws.roles["agent-sandbox-exec"]["attached"], ["arn:aws:iam::aws:policy/ReadOnlyAccess"], "a policy is attached")
+    ok("<Days>7</Days>" in list(s.aws.buckets.values())[0]["settings"]["lifecycle"], "artefacts expire sooner")
+    s.aws.roles["agent-sandbox-build"]["inline"]["agent-sandbox-s3-read"] = '{"Version": "2012-10-17", "Statement": []}'
+    del s.aws.subnets["subnet-b"]
+    s.write("sandbox.yaml", EGRESS)
+    same({k: v for k, v in s.plan().items() if v != "keep"},
+         {"role": "update", "bucket": "update", "build_role": "update", "network_operator_role": "update", "network_connector": "update"},
+         "drift is seen")
+    s.good("and set right", "up")
+    same(s.aws.roles["agent-sandbox-exec"]["attached"], [], "the policy is detached")
+    same(list(s.aws.connectors.values())[0]["config"]["VpcEgressConfiguration"]["SubnetIds"], ["subnet-a"], "the connector has its subnets")
+    s.write("sandbox.yaml", PLAIN)
+    s.good("egress is no longer wanted", "up")
+    same(sorted(s.aws.left()), ["buckets", "images", "roles"], "so it goes")
+    ok("egress_network_connector_arn" not in s.outputs(), "from the outputs too")
+
+
+def before_us():
+    with Stack(EGRESS) as s:
+        s.good("(somebody's stack)", "up", "--stack", "other")
+        theirs = json.dumps([s.aws.roles, s.aws.groups])
+        got = s.plan()
+        same({got[k] for k in ALL if k not in ("bucket", "guest_object")}, {"adopt"}, "what is there is adopted")
+        s.good("up beside it", "up")
+        same(json.dumps([s.aws.roles, s.aws.groups]), theirs, "nothing of it is changed")
+        ok(not any(v["managed"] for k, v in s.record()["resources"].items() if k != "bucket"), "and it is recorded as not ours")
+        r = s.good("destroy", "destroy", "--yes")
+        ok(b"leave" in r.stderr, "leaves it", r.stderr)
+        same((json.dumps([s.aws.roles, s.aws.groups]), len(s.aws.images), len(s.aws.connectors), len(s.aws.buckets)), (theirs, 1, 1, 1),
+             "all of it is still there")
+        s.write("sandbox.yaml", PLAIN + f"role: {{arn: 'arn:aws:iam::{ACCOUNT}:role/team/mine'}}\nbucket: {{name: given-bucket}}\n")
+        s.aws.buckets["given-bucket"] = {"owner": ACCOUNT, "objects": {}, "versions": [], "settings": {}}
+        got = s.plan()
+        same((got["role"], got["bucket"]), ("reuse", "reuse"), "what the file gives is used")
+        s.good("up with it", "up")
+        same(s.record()["resources"]["role"], {"kind": "iam-role", "id": "mine", "managed": False,
+                                               "attrs": {"arn": f"arn:aws:iam::{ACCOUNT}:role/team/mine"}}, "recorded as the Python project does")
+        s.good("destroy", "destroy", "--yes")
+        same(s.aws.buckets["given-bucket"]["settings"], {}, "and never changed")
+
+
+def goes_wrong():
+    with Stack() as s:
+        s.aws.build_fails = True
+        r = s.asb("up")
+        ok(r.returncode == 1 and b"The container image build failed." in r.stderr, "a failed build is told with its reason", r.stderr)
+        ok(b"11111111" not in r.stderr and s.record()["resources"]["image"]["managed"], "the image is recorded", s.record())
+        s.aws.build_fails = False
+        same(s.plan()["image"], "replace", "it is made anew")
+        s.good("by up", "up")
+        s.aws.faults["GetMicrovmImage"] = [(500, "InternalServerException")] * 20
+        s.aws.faults["GetRole"] = [(403, "ExpiredToken")] * 20
+        before = s.record()
+        r = s.asb("refresh")
+        ok(r.returncode == 1 and b"stay recorded" in r.stderr, "refresh with errors fails", r.stderr)
+        same(s.record(), before, "and drops nothing")
+        s.aws.faults.clear()
+        del s.aws.roles["agent-sandbox-build"]
+        s.good("refresh", "refresh")
+        ok("build_role" not in s.record()["resources"] and "build_role_arn" not in s.outputs(), "what is gone is dropped")
+        s.good("up makes it again", "up")
+        s.aws.vms["microvm-1"] = {"image": IMAGE, "state": "RUNNING"}
+        r = s.asb("destroy", "--yes")
+        ok(r.returncode == 1 and b"--force" in r.stderr and len(s.aws.roles) == 2, "destroy refuses while a sandbox lives", r.stderr)
+        r = s.asb("destroy", "--force")
+        ok(r.returncode == 1 and b"--yes" in r.stderr and len(s.aws.roles) == 2, "and without --yes, with nobody to ask", r.stderr)
+        s.write("sandbox.yaml", PLAIN + "image: {name: other}\n")
+        r = s.asb("up")
+        ok(r.returncode == 1 and b"another name" in r.stderr, "another name of the image is refused", r.stderr)
+        s.write("sandbox.yaml", PLAIN)
+        list(s.aws.buckets.values())[0].update(versions=["old", "a<b&c", "x y"], uploads=["half/of it"])
+        for op in ("DeleteMicrovmImage", "DELETE bucket", "DeleteRole"):
+            s.aws.faults[op] = [(403, "AccessDenied")]
+            r = s.asb("destroy", "--yes", "--force")
+            ok(r.returncode == 1 and b"as the test wants it" in r.stderr, f"destroy is refused at {op}", r.stderr)
+        same(s.aws.vms["microvm-1"]["state"], "TERMINATED", "--force has ended it")
+        s.good("destroy goes on", "destroy", "--yes")
+        same(s.aws.left(), {}, "and leaves nothing")
+        s.write("sandbox.yaml", "project: 1\n")
+        same(one_line(s.asb("up").stderr), ["error: sandbox.yaml:1:10: project: text is wanted; put '1' into quotes"], "a wrong file")
+        r = s.asb("up", env={"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
+        same(r.returncode, 1, "is told before AWS is asked")
+
+
+def killed():
+    """kill -9 after each call of up, then up again: everything is there once, recorded, and destroy leaves nothing."""
+    import subprocess
+    with Stack(EGRESS) as s:
+        bad, n, calls, s.aws.slow = [], 0, 0, 0
+        while True:
+            p = subprocess.Popen([ASB, "infra", "up"], cwd=s.home.path, env=s.home.env, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            with s.aws.lock:
+                s.aws.kill = (p.pid, n)
+            p.communicate(timeout=60)
+            s.aws.kill = None
+            again = s.asb("up") if p.returncode else None
+            left = {k: len(v) for k, v in s.aws.left().items()}
+            ours = [v for v in s.record()["resources"].values() if v["managed"] and "creating" not in v["attrs"]]
+            if (again and again.returncode) or left != {"roles": 3, "groups": 1, "buckets": 1, "images": 1, "connectors": 1} or len(ours) != 8:
+                bad.append((n, s.aws.calls[-1], left, len(ours), again and again.stderr[-300:]))
+            r = s.asb("destroy", "--yes")
+            if r.returncode or s.aws.left():
+                bad.append((n, "destroy", s.aws.left(), r.stderr[-300:]))
+            if p.returncode == 0:
+                break
+            n += 1
+            calls = n
+        same(bad, [], "killed after each call, up goes on and destroy leaves nothing")
+        ok(calls > 35, f"({calls} calls)")
+
+
+whole_life()
+before_us()
+goes_wrong()
+killed()
+done()

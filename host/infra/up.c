@@ -9,6 +9,8 @@
 
 /* The steps of a plan, done one after the other. */
 
+#define ROLE_SHOWN_NS (30LL * 1000000000)
+
 static char *arn_of(struct stack *s, enum infra_res res)
 {
 	return res == RES_ROLE	       ? s->role_arn
@@ -40,9 +42,25 @@ static int read_role(struct stack *s, enum infra_res res, struct err *e)
 	return r;
 }
 
+struct awaited {
+	enum infra_res res;
+	bool ours;
+};
+
+/* IAM may not show for some seconds what it has just made. */
+static int role_there(struct stack *s, void *arg, struct err *e)
+{
+	struct awaited *w = arg;
+	int r = read_role(s, w->res, e);
+
+	w->ours = r == 1;
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
 static int make_role(struct stack *s, enum infra_res res, struct err *e)
 {
 	const char *name = s->want[res].name, *policy;
+	struct awaited w = { res, false };
 	char about[120];
 	AUTO_BUF trust, own, logs;
 	int r;
@@ -60,10 +78,10 @@ static int make_role(struct stack *s, enum infra_res res, struct err *e)
 	if (r == 0)
 		r = iam_create_role(s->a, name, trust.p, about, STACK_TAG, s->key, e);
 	if (r == 0 || r == -EEXIST) /* the first of two attempts may have made it */
-		r = read_role(s, res, e);
-	if (r == 0) /* somebody was quicker: it is theirs */
+		r = stack_poll(s, role_there, &w, ROLE_SHOWN_NS, "the role is shown", e);
+	if (r == 0 && !w.ours) /* somebody was quicker: it is theirs */
 		return record_role(s, res, false, false, e);
-	if (r == 1)
+	if (r == 0)
 		r = stack_role_settle(s, res, e);
 	return r < 0 ? r : record_role(s, res, true, false, e);
 }
@@ -139,7 +157,10 @@ static int do_image(struct stack *s, const struct plan_step *p, struct err *e)
 
 	switch ((int)p->verb) { /* of the verbs, those that this can have */
 	case PLAN_REPLACE:
-		r = stack_image_delete(s, false, e);
+		if (!s->rec[RES_IMAGE].id) /* another's, that is being deleted */
+			r = stack_record(s, RES_IMAGE, s->image_arn, true, true, e);
+		if (r == 0)
+			r = stack_image_delete(s, false, e);
 		return r < 0 ? r : stack_image_make(s, false, e);
 	case PLAN_CREATE:
 		return stack_image_make(s, false, e);
@@ -195,7 +216,10 @@ static int do_connector(struct stack *s, const struct plan_step *p, struct err *
 
 	switch ((int)p->verb) { /* of the verbs, those that this can have */
 	case PLAN_REPLACE:
-		r = stack_connector_delete(s, e);
+		if (!s->rec[RES_CONNECTOR].id)
+			r = stack_record(s, RES_CONNECTOR, s->connector, true, true, e);
+		if (r == 0)
+			r = stack_connector_delete(s, e);
 		return r < 0 ? r : stack_connector_make(s, false, e);
 	case PLAN_CREATE:
 		return stack_connector_make(s, false, e);

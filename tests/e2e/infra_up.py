@@ -16,6 +16,7 @@ from account import ACCOUNT, REGION, Account  # noqa: E402
 
 need_asb()
 IMAGE = f"arn:aws:lambda:{REGION}:{ACCOUNT}:microvm-image:agent-sandbox-guest"
+STEP = 1 if os.environ.get("ASB_SLOW") else 3  # of the calls after which up is killed
 PLAIN = f"project: demo\nregion: {REGION}\n"
 EGRESS = PLAIN + "network: {egress: {enabled: true}}\n"
 ALL = ("role", "build_role", "bucket", "guest_object", "image", "security_group", "network_operator_role", "network_connector")
@@ -157,6 +158,7 @@ def before_us():
 def goes_wrong():
     with Stack() as s:
         s.aws.build_fails = True
+        s.aws.faults["GetRole"] = [(404, "NoSuchEntity")] * 4  # two when it looks, then a new role that is not shown yet
         r = s.asb("up")
         ok(r.returncode == 1 and b"The container image build failed." in r.stderr, "a failed build is told with its reason", r.stderr)
         ok(b"11111111" not in r.stderr and s.record()["resources"]["image"]["managed"], "the image is recorded", s.record())
@@ -191,6 +193,11 @@ def goes_wrong():
         same(s.aws.vms["microvm-1"]["state"], "TERMINATED", "--force has ended it")
         s.good("destroy goes on", "destroy", "--yes")
         same(s.aws.left(), {}, "and leaves nothing")
+        s.aws.images[IMAGE] = {"arn": IMAGE, "state": "DELETING", "waits": 2, "built": 1, "tags": {}}
+        same(s.plan()["image"], "replace", "an image of this name is being deleted")
+        s.good("up waits for that", "up")
+        s.good("destroy", "destroy", "--yes")
+        same(s.aws.left(), {}, "leaves nothing")
         s.write("sandbox.yaml", "project: 1\n")
         same(one_line(s.asb("up").stderr), ["error: sandbox.yaml:1:10: project: text is wanted; put '1' into quotes"], "a wrong file")
         r = s.asb("up", env={"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
@@ -219,8 +226,7 @@ def killed():
                 bad.append((n, "destroy", s.aws.left(), r.stderr[-300:]))
             if p.returncode == 0:
                 break
-            n += 1
-            calls = n
+            calls, n = n + 1, n + STEP
         same(bad, [], "killed after each call, up goes on and destroy leaves nothing")
         ok(calls > 35, f"({calls} calls)")
 

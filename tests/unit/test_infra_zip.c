@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LINK: host/infra/artefact.c */
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "host/infra/artefact.h"
+#include "lib/fd.h"
+#include "lib/str.h"
+#include "tap.h"
+
+static char dir[64];
+
+static const char *at(const char *name)
+{
+	static char path[256];
+
+	ignore_result(str_format(path, sizeof(path), "%s/%s", dir, name));
+	return path;
+}
+
+static void put(const char *name, const char *text, mode_t mode, time_t mtime)
+{
+	const struct timeval t[2] = { { mtime, 0 }, { mtime, 0 } };
+
+	ok_int(fd_replace_file(at(name), text, strlen(text), mode), 0, name);
+	ok_int(utimes(at(name), t), 0, "  with a time of its own");
+}
+
+/* "name mode size;" of each entry, in order. */
+static const char *listing(const struct buf *zip)
+{
+	static char text[1024];
+	struct archive *a = archive_read_new();
+	struct archive_entry *e;
+	size_t n = 0;
+
+	text[0] = '\0';
+	ok(a && archive_read_support_format_zip(a) == ARCHIVE_OK &&
+		   archive_read_open_memory(a, zip->p, zip->len) == ARCHIVE_OK,
+	   "a zip");
+	while (archive_read_next_header(a, &e) == ARCHIVE_OK) {
+		ignore_result(str_format(text + n, sizeof(text) - n, "%s %o %lld;",
+					 archive_entry_pathname(e), (unsigned)archive_entry_perm(e),
+					 (long long)archive_entry_size(e)));
+		n = strlen(text);
+	}
+	archive_read_free(a);
+	return text;
+}
+
+int main(void)
+{
+	struct buf one, two;
+	struct err e = ERR_INIT;
+
+	ignore_result(str_format(dir, sizeof(dir), "/tmp/test_zip.XXXXXX"));
+	ok(mkdtemp(dir), "a folder");
+	ok_int(mkdir(at("sub"), 0700), 0, "sub");
+	ok_int(mkdir(at(".git"), 0700), 0, ".git");
+	ok_int(mkdir(at("node_modules"), 0700), 0, "node_modules");
+	put("b", "bb", 0600, 100);
+	put("a.sh", "#!/bin/sh\n", 0700, 200);
+	put("sub/c.log", "x", 0644, 300);
+	put("sub/keep.log", "x", 0644, 300);
+	put("sub/d", "ddd", 0644, 300);
+	put(".git/config", "x", 0644, 300);
+	put(".env", "SECRET", 0644, 300);
+	put(".env.local", "SECRET", 0644, 300);
+	put("node_modules/m", "x", 0644, 300);
+	put(".dockerignore",
+	    "# comment\n\n/node_modules/\n**/*.log\n!sub/keep.log\n.dockerignore\n", 0644, 1);
+	ok(symlink("b", at("link")) == 0 && symlink("sub", at("folder")) == 0, "links");
+	ok_int(artefact_zip(dir, &one, &e), 0, "packed");
+	ok_str(listing(&one), "a.sh 755 10;b 644 2;link 644 2;sub/d 644 3;sub/keep.log 644 1;",
+	       "sorted, with fixed modes; links to files followed; what is ignored is not there");
+	put("b", "bb", 0640, 9999);
+	put("a.sh", "#!/bin/sh\n", 0755, 1);
+	ok_int(artefact_zip(dir, &two, &e), 0, "packed again, with other times and modes");
+	ok(one.len == two.len && memcmp(one.p, two.p, one.len) == 0, "gives the same bytes");
+	buf_done(&two);
+	put("b", "bc", 0640, 100);
+	ok_int(artefact_zip(dir, &two, &e), 0, "with another content");
+	ok(one.len != two.len || memcmp(one.p, two.p, one.len) != 0, "gives others");
+	buf_done(&two);
+	ok_int(mkfifo(at("fifo"), 0600), 0, "a pipe");
+	ok(artefact_zip(dir, &two, &e) < 0 && strstr(e.msg, "fifo is neither"),
+	   "is refused, without waiting for a writer");
+	buf_done(&two);
+	ok(artefact_zip(at("none"), &two, &e) < 0, "a folder that is not there");
+	buf_done(&two);
+	buf_done(&one);
+	ok_int(fd_remove_tree(dir), 0, "removed");
+	return tap_done();
+}

@@ -133,11 +133,20 @@ bool vmdir_is_locked(int dirfd)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
+bool vmdir_is_kept(int dirfd)
+{
+	return faccessat(dirfd, "kept", F_OK, 0) == 0;
+}
+
 /* The mark comes last: what is kept is whole, and has its name. */
 int vmdir_keep(int dirfd)
 {
 	AUTO_FD fd = -1;
-	int r = fd_sync_at(dirfd, "disk.qcow2");
+	int r;
+
+	if (vmdir_is_kept(dirfd))
+		return 0;
+	r = fd_sync_at(dirfd, "disk.qcow2");
 
 	if (r == 0)
 		r = fsync(dirfd) < 0 ? -errno : fd_sync_at(dirfd, "..");
@@ -147,11 +156,6 @@ int vmdir_keep(int dirfd)
 	if (fd < 0)
 		return -errno;
 	return fsync(fd) < 0 || fsync(dirfd) < 0 ? -errno : 0;
-}
-
-bool vmdir_is_kept(int dirfd)
-{
-	return faccessat(dirfd, "kept", F_OK, 0) == 0;
 }
 
 static int link_saved(int dirfd, const struct vm_source *from)

@@ -51,6 +51,7 @@ help:
 	@echo 'make run          set up everything, boot a microVM and say hello from it'
 	@echo 'make check        set up everything and run all tests (T=pattern: only some)'
 	@echo
+	@echo 'make check-slow   what takes hours: every step of the commands fails once (WALK=name)'
 	@echo 'make setup        install missing Debian packages (root or sudo)'
 	@echo 'make deps         static libraries for musl, both architectures (cached)'
 	@echo 'make guest host   the programs, for $(ARCHS)'
@@ -80,6 +81,13 @@ check:
 	$(Q)scripts/setup run check
 	$(Q)+$(MAKE) $(JOBS) --no-print-directory check-build
 	$(Q)tests/run $(T)
+
+# Walks that take hours: each step of each command fails once (WALK=part of a walk's name: only these).
+.PHONY: check-slow
+check-slow:
+	$(Q)scripts/setup run check
+	$(Q)+$(MAKE) $(JOBS) --no-print-directory all share
+	$(Q)tests/run slow/$(T)
 
 .PHONY: check-build
 check-build: all share unit sanitized fuzz-replay npm

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define TREE_DEPTH_MAX 128
+#define SUFFIX	       "XXXXXX" /* of a temporary file: for mkostemp(3) */
 
 void fd_close(int *fd)
 {
@@ -141,7 +142,7 @@ static int replace(const char *path, const void *p, size_t n, mode_t mode, bool 
 	AUTO_FD fd = -1;
 	int r;
 
-	if (snprintf(tmp, sizeof(tmp), "%s.XXXXXX", path) >= (int)sizeof(tmp))
+	if (snprintf(tmp, sizeof(tmp), "%s." SUFFIX, path) >= (int)sizeof(tmp))
 		return -ENAMETOOLONG;
 	fd = mkostemp(tmp, O_CLOEXEC);
 	if (fd < 0)
@@ -168,6 +169,30 @@ int fd_replace_file(const char *path, const void *p, size_t n, mode_t mode)
 int fd_replace_file_lazy(const char *path, const void *p, size_t n, mode_t mode)
 {
 	return replace(path, p, n, mode, false);
+}
+
+/* NAME is BASE, a dot, and what mkostemp puts for SUFFIX. */
+static bool is_temporary(const char *name, const char *base)
+{
+	size_t n = strlen(base);
+
+	return strncmp(name, base, n) == 0 && name[n] == '.' &&
+	       strlen(name + n + 1) == sizeof(SUFFIX) - 1 && !strchr(name + n + 1, '.');
+}
+
+void fd_replace_collect(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	char *dir = strndup(path, slash ? (size_t)(slash - path) : 0);
+	DIR *d = dir ? opendir(*dir ? dir : slash ? "/" : ".") : NULL;
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (is_temporary(e->d_name, base))
+			(void)unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		(void)closedir(d);
+	free(dir);
 }
 
 int fd_sync_at(int dirfd, const char *path)

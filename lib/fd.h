@@ -43,6 +43,9 @@ int fd_replace_file(const char *path, const void *p, size_t n, mode_t mode) MUST
 /* The same without any fsync(2): atomic for who reads, not durable, and fast. For files that are made anew at each boot. */
 int fd_replace_file_lazy(const char *path, const void *p, size_t n, mode_t mode) MUST_CHECK;
 
+/* Removes what killed processes left of replacing PATH; also what others are at just now, whose replacing then fails. */
+void fd_replace_collect(const char *path);
+
 /* fsync(2) of PATH, a file or folder but no symbolic link. 0 or negative errno. */
 int fd_sync_at(int dirfd, const char *path) MUST_CHECK;
 

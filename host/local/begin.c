@@ -208,7 +208,7 @@ void life_boot(struct vm *vm)
 	vm->phase = VM_BOOTING;
 	vm->accel = accel_choose(vm->qemu, vm->share.kernel);
 	if (vm->mode == VM_START)
-		branch_collect(vm);
+		saved_collect(vm->dirfd);
 	if (vm->mode == VM_START && saved_is_there(vm->dirfd)) { /* its time goes on */
 		struct vm_status was;
 

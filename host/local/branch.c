@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -157,23 +156,6 @@ void branch_late(struct vm *vm)
 		return;
 	save_stop(vm);
 	run_on(vm, "it took too long");
-}
-
-/* A folder that a former life's clients have left. */
-void branch_collect(struct vm *vm)
-{
-	int fd = openat(vm->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *d;
-
-	if (!dir) {
-		fd_close(&fd);
-		return;
-	}
-	while ((d = readdir(dir)))
-		if (str_starts(d->d_name, BRANCH "-"))
-			ignore_result(fd_remove_tree(d->d_name)); /* it is only space */
-	(void)closedir(dir);
 }
 
 static bool is_name(const char *name)

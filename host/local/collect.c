@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host/local/expiry.h"
+#include "host/local/saved.h"
 #include "host/local/template.h"
 #include "host/local/tree.h"
 #include "host/local/vmdir.h"
@@ -113,6 +114,8 @@ static void collect_folder(const struct collect *c, const char *name, const stru
 		return;
 	if (vmdir_is_kept(dirfd) && (find(rec, id) || !rec->known)) {
 		expiry_enforce(dirfd);
+		if (rec->settled) /* then nobody makes anything of its copies */
+			saved_collect(dirfd);
 		return;
 	}
 	if (vmdir_lock(dirfd, 0, &lock) < 0)

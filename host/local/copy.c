@@ -55,6 +55,7 @@ int copy_take(struct copy *c, const char *id, const char *mark, unsigned flags, 
 	int r;
 
 	*c = (struct copy){ .dirfd = -1, .lock = -1 };
+	vmdir_making(); /* nobody collects the copy meanwhile */
 	r = vmdir_open(id, &c->dirfd, e);
 	if (r == 0)
 		r = vmdir_path(id, path, e);
@@ -82,6 +83,7 @@ void copy_drop(struct copy *c)
 {
 	if (str_starts(c->name, BRANCH "-"))
 		ignore_result(fd_remove_tree_at(c->dirfd, c->name)); /* else its next start does */
+	vmdir_made();
 	vm_config_done(&c->config);
 	fd_close(&c->lock);
 	fd_close(&c->dirfd);

@@ -58,7 +58,6 @@ void suspend_interrupt(struct vm *vm); /* idle_wanted: the guest is to go on */
 /* branch.c, in phase RUNNING */
 void branch_channel_down(struct vm *vm);
 void branch_late(struct vm *vm);
-void branch_collect(struct vm *vm); /* at the start */
 
 /* restore.c: puts saved/ into the QEMU that waits for it, and lets it run. */
 void restore_start(struct vm *vm);

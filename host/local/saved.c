@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/local/saved.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "lib/fd.h"
 #include "lib/jsn.h"
 #include "lib/pretty.h"
+#include "lib/str.h"
 
 #define GONE	  "saved.gone"
 #define STATE_MAX 4096
@@ -119,4 +121,20 @@ int saved_drop(int dirfd, struct err *e)
 				  GONE)); /* what stays is only space, and goes with the next one */
 	ignore_result(fd_remove_tree_at(dirfd, SAVED_NEW));
 	return 0;
+}
+
+void saved_collect(int dirfd)
+{
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	if (!dir) {
+		fd_close(&fd);
+		return;
+	}
+	while ((d = readdir(dir)))
+		if (str_starts(d->d_name, BRANCH "-"))
+			ignore_result(fd_remove_tree_at(dirfd, d->d_name)); /* it is only space */
+	(void)closedir(dir);
 }

@@ -22,6 +22,9 @@ struct saved {
 
 #define BRANCH "branch" /* the same of a running one, and its disk; not durable */
 
+/* Removes the copies below DIRFD, which processes that are dead have left. */
+void saved_collect(int dirfd);
+
 /* Writes state.json into DIRFD, beside `ram` and `devices`. */
 int saved_describe(int dirfd, const struct saved *s) MUST_CHECK;
 

@@ -106,8 +106,8 @@ void vmdir_prune(unsigned flags, prune_fn *fn, void *arg);
 
 /*
  * Between recording a name and making its folder a sandbox looks like one whose maker is dead. Whoever records names
- * says so before, and that its folders are made after (the end of the process says it too): nobody collects such names
- * meanwhile. Waits a second at the most for another who collects.
+ * says so before, and that its folders are made after (the end of the process says it too): nobody collects such names,
+ * or a copy that another sandbox is made from, meanwhile. Waits a second at the most for another who collects.
  */
 void vmdir_making(void);
 void vmdir_made(void);

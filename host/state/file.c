@@ -136,7 +136,9 @@ int state_file_save(const struct state_file *f, const cJSON *tree, struct err *e
 	if (r < 0)
 		return r;
 	r = pretty_json(tree, &b);
-	if (r == 0)
+	if (r == 0) {
+		fd_replace_collect(path); /* the caller has the lock */
 		r = fd_replace_file(path, b.p, b.len, 0600);
+	}
 	return r < 0 ? err_set(e, ERR_IO, -r, "cannot write the %s %s", f->what, path) : 0;
 }

@@ -69,6 +69,26 @@ static void test_trees(void)
 	(void)unlink(outside);
 }
 
+/* What processes that were killed while they replaced a file have left. */
+static void test_collect(void)
+{
+	static const char *const names[] = { "f.abcdef", "f.json", "f.a.cdef", "g.abcdef", "f" };
+	char path[64], what[64];
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		ok_int(fd_replace_file_lazy(path, "x", 1, 0600), 0, "a file");
+	}
+	snprintf(path, sizeof(path), "%s/f", dir);
+	fd_replace_collect(path);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		snprintf(what, sizeof(what), "%s %s", names[i], i ? "stays" : "goes");
+		ok((access(path, F_OK) == 0) == (i != 0), "%s", what);
+	}
+	fd_replace_collect("/nonexistent/f");
+}
+
 int main(void)
 {
 	int p[2], fd;
@@ -77,6 +97,7 @@ int main(void)
 		return 1;
 	test_replace();
 	test_trees();
+	test_collect();
 	fd = -1;
 	fd_close(&fd);
 	ok_int(fd, -1, "closing none is fine");

@@ -132,7 +132,15 @@ static void test_collect(void)
 	ok_int(vmdir_keep(dirfd), 0, "kept");
 	fd_close(&dirfd);
 	fd_close(&lock);
+	ok_int(vmdir_open(ID1, &dirfd, &e), 0, "open");
+	ok_int(mkdirat(dirfd, "branch-" ID2, 0700), 0, "with a copy");
+	vmdir_making();
 	vmdir_collect();
+	ok(faccessat(dirfd, "branch-" ID2, F_OK, 0) == 0, "that somebody may be at");
+	vmdir_made();
+	vmdir_collect();
+	ok(faccessat(dirfd, "branch-" ID2, F_OK, 0) < 0, "and that nobody can be at any more");
+	fd_close(&dirfd);
 	ok(exists(ID1), "one that was kept and is recorded stays");
 	c2.ephemeral = true;
 	ok_int(vmdir_create(&c2, &(struct vm_source){ .disk = upper }, &lock2, &e), 0,

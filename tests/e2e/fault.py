@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# DEADLINE: 900
+"""One step of each kind fails, in create, stop, start, branch and rm: killed, all killed, no space, an error of the disk.
+tests/slow/fault.py does so at every step."""
+import errno
+
+from _walk import Home, World, done, need_trace, walks
+
+need_trace()
+
+KILL, ALL, FULL, BROKEN = ("kill",), ("kill-all",), ("error", errno.ENOSPC), ("error", errno.EIO)
+STEPS = {
+    "first create": (["rename /templates/", "pwrite64 /ram", "fsync /state.json"], [KILL, FULL, BROKEN]),
+    "create": (["mkdir /.new-local", "rename /state.json", "copy_file_range /disk.qcow2", "openat /kept", "rename /local-"],
+               [ALL, KILL, FULL, BROKEN, ALL]),
+    "stop": (["fsync /saved.new/ram", "renameat /saved", "write /saved.new/ram"], [BROKEN, KILL, FULL]),
+    "start": (["renameat /saved.gone", "unlinkat /saved.gone"], [KILL, ALL]),
+    "branch": (["linkat /base.ram", "mkdir /branch-", "rename /local-"], [KILL, FULL, ALL]),
+    "rm of a suspended one": (["rename /.old-", "unlinkat /", "rename /state.json"], [KILL, KILL, BROKEN]),
+}
+
+with Home() as home:
+    world = World(home)
+    for make, some in walks(world):
+        make(world)
+        for walk in some:
+            if walk.name in STEPS:
+                walk.some(*STEPS[walk.name])
+    world.end()
+done()

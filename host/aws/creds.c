@@ -59,18 +59,17 @@ int creds_set(struct aws_creds *ret, const char *key_id, const char *secret, con
 
 int creds_time(const char *s, int64_t *ret)
 {
-	struct tm tm = { .tm_isdst = 0 };
-	const char *p = strptime(s, "%Y-%m-%dT%H:%M:%S", &tm);
-	unsigned hours, minutes;
+	struct tm tm = { .tm_isdst = 0 }, zone = { .tm_isdst = 0 };
+	const char *p = strptime(s, "%Y-%m-%dT%H:%M:%S", &tm), *end;
 	int64_t off = 0;
-	char tail;
 
 	if (!p)
 		return -EINVAL;
 	if (*p == '.')
 		p += 1 + strspn(p + 1, "0123456789");
-	if ((*p == '+' || *p == '-') && sscanf(p + 1, "%2u:%2u%c", &hours, &minutes, &tail) == 2)
-		off = (*p == '-' ? -60 : 60) * (int64_t)(hours * 60 + minutes);
+	end = *p == '+' || *p == '-' ? strptime(p + 1, "%H:%M", &zone) : NULL;
+	if (end && !*end)
+		off = (*p == '-' ? -60 : 60) * (int64_t)(zone.tm_hour * 60 + zone.tm_min);
 	else if (strcmp(p, "Z") != 0 && strcmp(p, "UTC") != 0)
 		return -EINVAL;
 	*ret = (int64_t)timegm(&tm) - off;

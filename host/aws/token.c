@@ -108,9 +108,9 @@ static int read_kept(const char *path, struct backend_route *ret)
 	int r;
 
 	buf_init(&b, FILE_MAX);
-	if (fd_read_file(AT_FDCWD, path, &b) < 0)
+	if (fd_read_file(AT_FDCWD, path, &b) < 0 || b.len == 0)
 		return 0;
-	AUTO_JSN *j = jsn_parse(b.p ? b.p : "", b.len, NULL);
+	AUTO_JSN *j = jsn_parse(b.p, b.len, NULL);
 
 	explicit_bzero(b.p, b.len);
 	if (!j || jsn_str(j, "url", &url, NULL) != 1 || strcmp(url, ret->url) != 0 ||

@@ -62,6 +62,7 @@ def tokens(cloud):
     mints("one that AWS could not have given", 1, lambda: edit(expires=int(time.time()) + 10 ** 6))
     mints("one for another host", 1, lambda: edit(url="https://localhost:1"))
     mints("a damaged file", 1, lambda: edit_raw("{"))
+    mints("an empty file", 1, lambda: edit_raw(""))
     mints("a header with a line break", 1, lambda: edit(token={"X-aws-proxy-auth": "a\r\nx: y"}))
     mints("one that is refused", 1, lambda: aws.tokens.clear())
     mints("a proxy that refuses once", 1, lambda: cloud.proxy.faults.append("403"))

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "host/aws/creds_int.h"
 #include "host/aws/ops.h"
 #include "host/aws/retry.h"
 #include "lib/fd.h"
@@ -357,6 +358,25 @@ static void test_uuid(void)
 	ok(strcmp(a, b) != 0 && strlen(a) == 36 && a[14] == '4' && strchr("89ab", a[19]), "%s", a);
 }
 
+static void test_time(void)
+{
+	static const char *const good[] = { "2026-11-29T12:00:00Z", "2026-11-29T12:00:00UTC",
+					    "2026-11-29T12:00:00.123Z", "2026-11-29T14:30:00+02:30",
+					    "2026-11-29T11:00:00-01:00" };
+	static const char *const bad[] = { "",
+					   "2026-11-29",
+					   "2026-11-29T12:00:00",
+					   "2026-11-29T12:00:00+1",
+					   "2026-11-29T12:00:00Zx",
+					   "2026-11-29T12:00:00+02:30x" };
+	int64_t t;
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++)
+		ok(creds_time(good[i], &t) == 0 && t == 1795953600, "%s", good[i]);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		ok(creds_time(bad[i], &t) == -EINVAL, "no time: '%s'", bad[i]);
+}
+
 /* --- retries --- */
 
 static void test_retry(void)
@@ -410,6 +430,7 @@ int main(void)
 	payload(4096, 1);
 	payload(4097, 0);
 	test_uuid();
+	test_time();
 	test_retry();
 	return tap_done();
 }

@@ -110,7 +110,7 @@ static void forget_memory(struct snap_meta *m)
 			m->part[p] = (struct snap_part_meta){ .there = false };
 }
 
-static int check_fits(const struct snap_meta *m, bool disk_only, struct err *e)
+static int check_fits(struct snap_meta *m, bool disk_only, struct err *e)
 {
 	struct snap_place *place = malloc(sizeof(*place));
 	int r = place ? snapuse_fits(m, m->memory && !disk_only, place, e)

@@ -26,9 +26,9 @@ struct snap_place {
 };
 /* Finds it for a sandbox of IMAGE. */
 int snapuse_find(const char *image, struct snap_place *ret, struct err *e) MUST_CHECK;
-/* The same for M, whose image must be here with the same file system, and, with MEMORY, everything that its memory
- * needs: else -ESTALE + ERR_CONFLICT with the reason. */
-int snapuse_fits(const struct snap_meta *m, bool memory, struct snap_place *ret, struct err *e)
+/* The same for M: an image with the same root file system must be here, under whatever name, which M then has; and, with
+ * MEMORY, everything that its memory needs: else -ESTALE + ERR_CONFLICT with the reason. */
+int snapuse_fits(struct snap_meta *m, bool memory, struct snap_place *ret, struct err *e)
 	MUST_CHECK;
 
 #endif

@@ -7,13 +7,13 @@
 
 #include "host/local/accel.h"
 #include "host/local/children.h"
+#include "host/local/images.h"
 #include "host/local/qemubin.h"
 #include "host/local/saved.h"
 #include "host/local/snapdir.h"
 #include "host/local/snapshot.h"
 #include "host/local/template.h"
 #include "lib/fd.h"
-#include "lib/jsn.h"
 #include "lib/str.h"
 
 /*
@@ -22,64 +22,82 @@
  * are true on every machine (fit.h); what the new folder says of it are those of this one.
  */
 
-#define IMAGE_JSON_MAX 65536
+/* The name of an image with its version is that of one machine; its content is what a snapshot needs. */
+struct wanted {
+	const char *sum;
+	struct image *ret;
+};
 
-/* image.json beside the file system says which it is. */
-static int read_image(const char *rootfs, struct snap_place *ret, struct err *e)
+static int has_sum(void *arg, const struct image *i)
 {
-	AUTO_BUF b;
-	AUTO_JSN *j = NULL;
-	char path[LOCAL_PATH_MAX];
-	const char *name = "", *sum = "";
-	uint64_t version = 0;
-	int r = str_format(path, sizeof(path), "%.*s/image.json",
-			   (int)(strrchr(rootfs, '/') - rootfs), rootfs);
+	struct wanted *w = arg;
 
-	buf_init(&b, IMAGE_JSON_MAX);
+	if (i->broken[0] || strcmp(i->sha256, w->sum) != 0)
+		return 0;
+	*w->ret = *i;
+	return 1;
+}
+
+static int find_image(const char *name, const char *sum, struct image *ret, struct err *e)
+{
+	struct wanted w = { sum, ret };
+	struct image_ref ref;
+	struct err why = ERR_INIT;
+	int r = image_ref_parse(name, &ref, &why);
+
 	if (r == 0)
-		r = fd_read_file(AT_FDCWD, path, &b);
-	if (r < 0)
-		return err_set(e, ERR_IO, -r, "%s", path);
-	j = jsn_parse(b.p ? b.p : "", b.len, e);
-	if (!j || jsn_str(j, "name", &name, e) < 0 || jsn_str(j, "sha256", &sum, e) < 0 ||
-	    jsn_u64(j, "version", 1, UINT32_MAX, &version, e) < 0)
-		return err_wrap(e, "%s", path);
-	if (strlen(sum) != 64 || !*name || !version ||
-	    str_format(ret->image, sizeof(ret->image), "%s:%llu", name,
-		       (unsigned long long)version) < 0)
-		return err_set(e, ERR_INVALID, EINVAL,
-			       "%s: a snapshot needs its \"name\", \"version\" and \"sha256\"",
-			       path);
-	memcpy(ret->rootfs, sum, sizeof(ret->rootfs));
-	return 0;
+		r = images_find(&ref, ret, &why);
+	if (r == 0 && (!sum || strcmp(ret->sha256, sum) == 0))
+		return 0;
+	if (sum && images_each(has_sum, &w, NULL) == 1)
+		return 0;
+	if (r == 0)
+		(void)err_set(&why, ERR_NOT_FOUND, 0,
+			      "the image %s here is another one (its root file system is %.12s)",
+			      name, ret->sha256);
+	if (sum)
+		(void)err_wrap(&why, "it needs the image %s, root file system %.12s", name, sum);
+	if (e)
+		*e = why;
+	return -ENOENT;
+}
+
+static int find(const char *name, const char *sum, struct snap_place *ret, struct err *e)
+{
+	struct image *i = malloc(sizeof(*i));
+	int r = i ? find_image(name, sum, i, e) : err_set(e, ERR_INTERNAL, ENOMEM, "the image");
+
+	if (r == 0 && strlen(i->sha256) != sizeof(ret->rootfs) - 1)
+		r = err_set(
+			e, ERR_INVALID, EINVAL,
+			"a snapshot needs the \"sha256\" of its image %s, which %s/image.json lacks",
+			name, i->dir);
+	if (r == 0) {
+		memcpy(ret->rootfs, i->sha256, sizeof(ret->rootfs));
+		r = str_format(ret->image, sizeof(ret->image), "%s:%llu", i->name,
+			       (unsigned long long)i->version);
+	}
+	free(i);
+	if (r == 0)
+		r = share_find(ret->image, &ret->share, e);
+	return r < 0 ? r : qemubin_find(ret->qemu, e);
 }
 
 int snapuse_find(const char *image, struct snap_place *ret, struct err *e)
 {
-	int r = share_find(image, &ret->share, e);
-
-	if (r == 0)
-		r = qemubin_find(ret->qemu, e);
-	return r < 0 ? r : read_image(ret->share.rootfs, ret, e);
+	return find(image, NULL, ret, e);
 }
 
-int snapuse_fits(const struct snap_meta *m, bool memory, struct snap_place *ret, struct err *e)
+int snapuse_fits(struct snap_meta *m, bool memory, struct snap_place *ret, struct err *e)
 {
 	struct fit here;
 	const char *accel;
-	int r = snapuse_find(m->config.image, ret, e);
+	int r = find(m->config.image, m->rootfs, ret, e);
 
-	if (r < 0)
-		return err_wrap(e, "it needs the image %s (%.12s)", m->config.image, m->rootfs);
-	if (strcmp(ret->rootfs, m->rootfs) != 0) {
-		(void)err_set(
-			e, ERR_NOT_FOUND, 0,
-			"it needs the image %s whose root file system is %.12s, and the one here is %.12s",
-			m->config.image, m->rootfs, ret->rootfs);
-		return -ENOENT;
-	}
-	if (!memory)
-		return 0;
+	if (r == 0)
+		r = str_format(m->config.image, sizeof(m->config.image), "%s", ret->image);
+	if (r < 0 || !memory)
+		return r;
 	accel = accel_choose(ret->qemu, ret->share.kernel) == ACCEL_TCG ? "tcg" : "kvm";
 	r = fit_here(ret->qemu, &m->config, accel, &here, e);
 	return r < 0 ? r : fit_check(&m->fit, &here, e);

@@ -296,8 +296,14 @@ def refused(h, file):
             m[path[-2]] = path[-1]
         return f
     refusal(h, "another format", made(put("format", 2)), b"format 2")
-    refusal(h, "another image", made(put("sandbox", "image", "tools:7")), b"tools:7")
+    r = h.call("snapshot", "load", "-", "good", "--json", input=made(put("sandbox", "image", "tools:7")))
+    same((r.returncode, json.loads(r.stdout)["image"]), (0, "base:1"), "an image is known by its content, not by its name")
+    h.call("snapshot", "rm", "good")
     refusal(h, "another root file system", made(put("rootfs_sha256", "0" * 64)), b"root file system")
+
+    def both(m):
+        m["sandbox"]["image"], m["rootfs_sha256"] = "tools:7", "0" * 64
+    refusal(h, "an image that is not here", made(both), b"tools:7")
     refusal(h, "a wrong checksum", made(put("files", "disk.qcow2", "sum", "0" * 64)), b"checksum")
     refusal(h, "a wrong length", made(put("files", "disk.qcow2", "bytes", len(disk) + 1)), b"length")
     refusal(h, "a name that is a path", made(put("name", "../x")), b"name")

@@ -25,20 +25,18 @@
 
 static const char answer_begin[] = "{\"jsonrpc\":\"2.0\",\"id\":";
 
-static void unlink_call(struct mcp_call *c)
+static void unlink_call(struct mcp_server *s, struct mcp_call *c)
 {
-	struct mcp_call **p = &c->s->calls;
+	struct mcp_call **p = &s->calls;
 
 	while (*p != c)
 		p = &(*p)->next;
 	*p = c->next;
 }
 
-static void call_free(struct mcp_call *c)
+static void call_free(struct mcp_server *s, struct mcp_call *c)
 {
-	struct mcp_server *s = c->s;
-
-	unlink_call(c);
+	unlink_call(s, c);
 	if (c->pid) {
 		s->running--;
 	} else {
@@ -78,16 +76,14 @@ static void give_lines(struct mcp_call *c, size_t scanned)
 	buf_drop(&c->in, used);
 }
 
-static void finish(struct mcp_call *c)
+static void finish(struct mcp_server *s, struct mcp_call *c)
 {
-	struct mcp_server *s = c->s;
-
 	if (!c->dead || c->fd >= 0)
 		return;
 	if (!c->answered && !c->cancelled)
 		server_error(s, c->id, RPC_INTERNAL,
 			     "the process that worked on this request has died", NULL);
-	call_free(c);
+	call_free(s, c);
 	if (s->closing)
 		server_close(s);
 	else
@@ -119,7 +115,7 @@ static void on_pipe(struct loop_watch *w, uint32_t events)
 		(void)kill(c->pid, SIGTERM);
 	loop_del(w);
 	fd_close(&c->fd);
-	finish(c);
+	finish(c->s, c);
 }
 
 void calls_reap(struct mcp_server *s)
@@ -134,7 +130,7 @@ void calls_reap(struct mcp_server *s)
 		if (!c)
 			continue;
 		c->dead = true;
-		finish(c);
+		finish(s, c);
 	}
 }
 
@@ -192,7 +188,7 @@ void calls_go_on(struct mcp_server *s)
 		} else if (!c->pid && s->running < MCP_RUNNING_MAX && !s->closing && start(c) < 0) {
 			server_error(s, c->id, RPC_INTERNAL,
 				     "no process could be started for this request", NULL);
-			call_free(c);
+			call_free(s, c);
 		}
 	}
 }
@@ -247,7 +243,7 @@ void calls_cancel(struct mcp_call *c)
 
 	c->cancelled = true;
 	if (!c->pid) {
-		call_free(c);
+		call_free(s, c);
 		return;
 	}
 	if (!c->dead)
@@ -271,6 +267,6 @@ void calls_kill_all(struct mcp_server *s)
 	while (s->calls) {
 		if (s->calls->pid && !s->calls->dead)
 			(void)kill(s->calls->pid, SIGKILL);
-		call_free(s->calls);
+		call_free(s, s->calls);
 	}
 }

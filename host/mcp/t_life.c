@@ -195,7 +195,7 @@ int tool_create(struct mcp_job *j, struct err *e)
 		r = core_keep(&m, e);
 	if (r == 0)
 		r = job_find(j, &n, NULL, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	r = describe(j, &n, e);
 	core_named_done(&n);
@@ -353,9 +353,9 @@ int tool_branch(struct mcp_job *j, struct err *e)
 	}
 	if (r == 0)
 		r = job_find(j, &n, "not_found", e);
-	if (r < 0)
+	if (r != 0)
 		return r;
-	all = calloc(len, sizeof(*all));
+	all = calloc(BRANCH_MAX, sizeof(*all));
 	if (!all)
 		r = -ENOMEM;
 	else if (!n.backend->branch)

@@ -182,7 +182,7 @@ static int outputs_of(cJSON *o, const char *project, const char *stack)
 	if (project)
 		ignore_result(str_format(key, sizeof(key), "%s/%s", project,
 					 stack ? stack : "dev")); /* too long: none */
-	else if (cJSON_GetArraySize(stacks) == 1)
+	else if (stacks && cJSON_GetArraySize(stacks) == 1)
 		ignore_result(
 			str_format(key, sizeof(key), "%s", stacks->child->string)); /* as above */
 	if (key[0])

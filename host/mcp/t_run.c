@@ -204,6 +204,7 @@ static int run_shell(struct mcp_job *j, const struct core_named *n, struct cmdli
 	if (r == 0)
 		r = told(j, &res, e);
 	exec_result_done(&res);
+	c->argv = NULL;
 	free(text);
 	return r;
 }

@@ -39,7 +39,7 @@ int tool_snapshot_create(struct mcp_job *j, struct err *e)
 
 	if (r == 0)
 		r = job_find(j, &n, "not_found", e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (!n.backend->snapshots) {
 		r = refuse(j, n.backend, e);

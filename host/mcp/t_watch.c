@@ -212,8 +212,9 @@ static double part(const cJSON *doc, const char *group, const char *name)
 {
 	const cJSON *o = jsn_get(doc, group), *v = cJSON_IsObject(o) ? jsn_get(o, name) : NULL;
 
-	return cJSON_IsNumber(v) && isfinite(v->valuedouble) && v->valuedouble >= 0 ? v->valuedouble
-										    : -1;
+	return v && cJSON_IsNumber(v) && isfinite(v->valuedouble) && v->valuedouble >= 0
+		       ? v->valuedouble
+		       : -1;
 }
 
 static bool add_percent(cJSON *o, const char *name, double v)

@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/fd.h"
 #include "lib/hostname.h"
@@ -14,6 +17,7 @@
 #include "lib/str.h"
 #include "seed.h"
 
+#define MACHINE_ID   "/etc/machine-id"
 #define CLOCK_OFF_NS (10 * 1000000LL)
 #define NS_PER_S     1000000000LL
 
@@ -60,7 +64,7 @@ static int write_machine_id(const struct fresh *f)
 	id[8] = (unsigned char)((id[8] & 0x3f) | 0x80);
 	str_hex(id, sizeof(id), s);
 	s[32] = '\n';
-	return fd_replace_file_lazy("/etc/machine-id", s, 33, 0444);
+	return fd_rewrite_file(MACHINE_ID, s, 33, 0444);
 }
 
 static int set_clock(int64_t want_ns)
@@ -77,6 +81,21 @@ static int set_clock(int64_t want_ns)
 	return clock_settime(CLOCK_REALTIME, &t) < 0 ? -errno : 0;
 }
 
+int identity_prepare(void)
+{
+	static const char none[] = "00000000000000000000000000000000\n"; /* which no machine has */
+	char name[HOSTNAME_LEN_MAX + 2] = "";
+	struct stat st;
+	int r;
+
+	if (stat(MACHINE_ID, &st) < 0 || st.st_size > 0)
+		return 0;
+	r = fd_replace_file_lazy(MACHINE_ID, none, sizeof(none) - 1, 0444);
+	if (gethostname(name, sizeof(name) - 1) < 0 || !hostname_valid(name))
+		(void)snprintf(name, sizeof(name), "sandbox");
+	return note(r, hostname_apply(name, false), "host name");
+}
+
 int identity_renew(const char *path, bool machine, const struct payload *p, char ret_generation[33])
 {
 	struct fresh f;
@@ -91,7 +110,7 @@ int identity_renew(const char *path, bool machine, const struct payload *p, char
 	if (machine)
 		r = note(r, write_machine_id(&f), "/etc/machine-id");
 	if (p->hostname)
-		r = note(r, hostname_apply(p->hostname), "host name");
+		r = note(r, hostname_apply(p->hostname, true), "host name");
 	memset(&f, 0, sizeof(f));
 	return r;
 }

@@ -17,4 +17,10 @@
 int identity_renew(const char *path, bool machine, const struct payload *p, char ret_generation[33])
 	MUST_CHECK;
 
+/*
+ * Before a template is made of a guest that has no identity yet (an empty /etc/machine-id; else it does nothing): its files are made, with
+ * values that stand for none, so that identity_renew has only to write into them in every clone.
+ */
+int identity_prepare(void) MUST_CHECK;
+
 #endif

@@ -77,6 +77,8 @@ struct job {
 	char generation[33];
 	struct agent_call call;
 	struct child child;
+	size_t warm; /* the next program to run beforehand */
+	int64_t warm_end_ns;
 	struct scripts scripts;
 	char env_words[4][256];
 	char *env[8];

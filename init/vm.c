@@ -109,7 +109,7 @@ static int step_system(struct err *e)
 	if (r == 0)
 		r = root_show_programs(e);
 	if (r == 0 && words.hostname[0]) {
-		r = hostname_apply(words.hostname);
+		r = hostname_apply(words.hostname, false);
 		if (r < 0)
 			return err_set(e, ERR_IO, -r, "set the host name");
 	}

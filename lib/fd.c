@@ -202,6 +202,20 @@ int fd_sync_at(int dirfd, const char *path)
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
+int fd_rewrite_file(const char *path, const void *p, size_t n, mode_t mode)
+{
+	AUTO_FD fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return fd_replace_file_lazy(path, p, n, mode);
+	r = fd_write_all(fd, p, n);
+	if (r == 0 && st.st_size > (off_t)n && ftruncate(fd, (off_t)n) < 0)
+		r = -errno;
+	return r;
+}
+
 int fd_mkdirs(const char *path, mode_t mode)
 {
 	char p[4096];

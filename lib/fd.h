@@ -49,6 +49,12 @@ void fd_replace_collect(const char *path);
 /* fsync(2) of PATH, a file or folder but no symbolic link. 0 or negative errno. */
 int fd_sync_at(int dirfd, const char *path) MUST_CHECK;
 
+/*
+ * As fd_replace_file_lazy, but into the file that is there when it is a regular one that is not empty: nothing is allocated and no disk waited for, where a
+ * file system (ext4) starts writing out what replaces another file. Not atomic: for files that nobody reads just now.
+ */
+int fd_rewrite_file(const char *path, const void *p, size_t n, mode_t mode) MUST_CHECK;
+
 /* Makes PATH and its parents with MODE; an existing directory is fine. 0 or negative errno. */
 int fd_mkdirs(const char *path, mode_t mode) MUST_CHECK;
 

@@ -59,14 +59,14 @@ int hostname_edit_hosts(const char *text, const char *name, struct buf *out)
 	return r;
 }
 
-static int update(const char *path, const struct buf *old, const char *p, size_t n)
+static int update(const char *path, const struct buf *old, const char *p, size_t n, bool in_place)
 {
 	int r;
 
 	if (old->p && old->len == n && !memcmp(old->p, p, n))
 		return 0;
-	r = fd_replace_file_lazy(path, p, n,
-				 0644); /* two fsync(2) would cost more than the rest of a boot */
+	/* two fsync(2) would cost more than the rest of a boot */
+	r = in_place ? fd_rewrite_file(path, p, n, 0644) : fd_replace_file_lazy(path, p, n, 0644);
 	if (r == -EBUSY) { /* a container's own mount: it cannot be replaced, only written */
 		AUTO_FD fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 
@@ -75,7 +75,7 @@ static int update(const char *path, const struct buf *old, const char *p, size_t
 	return r;
 }
 
-static int apply_file(const char *path, const char *name, bool hosts)
+static int apply_file(const char *path, const char *name, bool hosts, bool in_place)
 {
 	AUTO_BUF old, new;
 	int r;
@@ -87,10 +87,10 @@ static int apply_file(const char *path, const char *name, bool hosts)
 		return r;
 	r = hosts ? hostname_edit_hosts(old.p ? old.p : "", name, &new)
 		  : buf_addf(&new, "%s\n", name);
-	return r < 0 ? r : update(path, &old, new.p, new.len);
+	return r < 0 ? r : update(path, &old, new.p, new.len, in_place);
 }
 
-int hostname_apply(const char *name)
+int hostname_apply(const char *name, bool in_place)
 {
 	int first = 0, r;
 
@@ -98,9 +98,9 @@ int hostname_apply(const char *name)
 		return -EINVAL;
 	if (sethostname(name, strlen(name)) < 0)
 		first = -errno;
-	r = apply_file("/etc/hostname", name, false);
+	r = apply_file("/etc/hostname", name, false, in_place);
 	if (first == 0)
 		first = r;
-	r = apply_file("/etc/hosts", name, true);
+	r = apply_file("/etc/hosts", name, true, in_place);
 	return first ? first : r;
 }

@@ -24,6 +24,41 @@ static int count_entries(void)
 	return n;
 }
 
+static void rewritten(const char *path, const char *text, bool same_file, const char *what)
+{
+	struct stat before, after;
+	bool there = lstat(path, &before) == 0;
+	AUTO_BUF b;
+
+	buf_init(&b, 100);
+	ok_int(fd_rewrite_file(path, text, strlen(text), 0644), 0, what);
+	ok(lstat(path, &after) == 0 && S_ISREG(after.st_mode) &&
+		   (there && before.st_ino == after.st_ino) == same_file,
+	   same_file ? "it is the same file" : "it is another file");
+	ok_int(fd_read_file(AT_FDCWD, path, &b), 0, "it is read");
+	ok(b.len == strlen(text) && !memcmp(b.p, text, b.len), "and has these bytes alone");
+}
+
+static void test_rewrite(void)
+{
+	char path[256], other[256];
+	AUTO_BUF b;
+
+	buf_init(&b, 100);
+	(void)snprintf(path, sizeof(path), "%s/re", dir);
+	(void)snprintf(other, sizeof(other), "%s/other", dir);
+	rewritten(path, "one", false, "a new file");
+	rewritten(path, "longer", true, "more");
+	rewritten(path, "two", true, "less");
+	ok_int(truncate(path, 0), 0, "an empty file");
+	rewritten(path, "three", false, "is replaced");
+	ok(rename(path, other) == 0 && symlink(other, path) == 0, "a symbolic link");
+	rewritten(path, "four", false, "is replaced");
+	ok_int(fd_read_file(AT_FDCWD, other, &b), 0, "and what it named");
+	ok_str(b.p, "three", "is left alone");
+	ok(unlink(path) == 0 && unlink(other) == 0, "no other file is left");
+}
+
 static void test_replace(void)
 {
 	char path[256], gone[256];
@@ -95,6 +130,7 @@ int main(void)
 
 	if (!mkdtemp(dir))
 		return 1;
+	test_rewrite();
 	test_replace();
 	test_trees();
 	test_collect();

@@ -4,13 +4,9 @@
  * QEMU with the same kernel until its first user-space line. Both in turn, so that both see the same noise.
  *     bench-vm ASB SHARE FLOOR_CPIO QEMU
  */
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -18,60 +14,14 @@
 #endif
 
 #include "stats.h"
+#include "until.h"
 
-#define N	      12
-#define STAGES	      8
-#define FIRST_BYTE_MS 120000
-
-extern char **environ;
+#define N      12
+#define STAGES 8
 
 static struct stats floor_s, reply_s, whole_s, stage_s[STAGES];
 static char stage_name[STAGES][64];
-
-/* Starts ARGV and reads its output until WANT appears (NULL: the first byte). ns, or -1. *RET_ERR: where stderr goes. */
-static int64_t until_output(const char *const *argv, const char *want, const char *err_path,
-			    int64_t *ret_end)
-{
-	posix_spawn_file_actions_t fa;
-	static char text[65536];
-	size_t len = 0;
-	int p[2], status;
-	int64_t start = stats_now(), took = -1;
-	pid_t pid;
-
-	if (pipe(p) < 0)
-		return -1;
-	posix_spawn_file_actions_init(&fa);
-	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&fa, p[1], 1);
-	posix_spawn_file_actions_addopen(&fa, 2, err_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	posix_spawn_file_actions_addclose(&fa, p[0]);
-	if (posix_spawnp(&pid, argv[0], &fa, NULL, (char *const *)(uintptr_t)argv, environ))
-		return -1;
-	(void)close(p[1]);
-	for (;;) {
-		struct pollfd pf = { .fd = p[0], .events = POLLIN };
-		ssize_t k;
-
-		if (poll(&pf, 1, FIRST_BYTE_MS) <= 0)
-			break;
-		k = read(p[0], text + len, sizeof(text) - 1 - len);
-		if (k <= 0)
-			break;
-		len += (size_t)k;
-		text[len] = '\0';
-		if (took < 0 && (!want || strstr(text, want)))
-			took = stats_now() - start;
-		if (len > sizeof(text) / 2)
-			len = 0;
-	}
-	(void)close(p[0]);
-	(void)waitpid(pid, &status, 0);
-	posix_spawn_file_actions_destroy(&fa);
-	if (ret_end)
-		*ret_end = stats_now() - start;
-	return status ? -1 : took;
-}
+static char text[65536];
 
 /* The emulated TSC is the host's: its rate over 20 ms (the kernel cannot calibrate it on this machine type). */
 static long long tsc_khz(void)
@@ -118,7 +68,7 @@ static int64_t bare_boot(char **argv)
 	(void)snprintf(kernel, sizeof(kernel), "%s/vmlinux", argv[2]);
 	(void)snprintf(cmdline, sizeof(cmdline),
 		       "console=ttyS0 quiet panic=-1 reboot=t tsc_early_khz=%lld", tsc_khz());
-	return until_output(q, "FLOOR", "/dev/null", NULL);
+	return bench_until(q, "FLOOR", "/dev/null", text, sizeof(text), NULL);
 }
 
 /* Lines "asb: <stage> <ms> ms" that `asb run -v` writes to stderr. */
@@ -170,7 +120,7 @@ int main(int argc, char **argv)
 			fprintf(stderr, "bare QEMU did not reach user space\n");
 		else
 			stats_add(&floor_s, took);
-		took = until_output(run, NULL, err, &whole);
+		took = bench_until(run, NULL, err, text, sizeof(text), &whole);
 		if (took < 0) {
 			fprintf(stderr, "asb run failed, see %s\n", err);
 			return 1;

@@ -28,7 +28,7 @@ static bool is_name(const char *s, size_t n)
 		return false; /* the last two are ours in the same folder */
 	for (size_t i = 1; i < n; i++)
 		if (!memchr(first, s[i], sizeof(first) - 1) &&
-		    (!memchr("._-", s[i], 3) || (s[i] == '.' && s[i - 1] == '.')))
+		    (!strchr("._-", s[i]) || (s[i] == '.' && s[i - 1] == '.')))
 			return false;
 	return true;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,9 +18,10 @@
 #include "lib/proc.h"
 #include "lib/str.h"
 
-#define LOOK_MS 200
-#define LOG_MAX (64 << 20) /* bytes that it may say */
-#define KILL_NS 5000000000LL
+#define LOOK_MS	   200
+#define LOG_MAX	   (64 << 20) /* bytes that it may say */
+#define KILL_NS	   5000000000LL
+#define FULL_BYTES (1U << 20)
 
 bool program_is_there(const char *name)
 {
@@ -97,10 +99,20 @@ static int wait_for(const struct program *p, const struct proc_child *c)
 	}
 }
 
-static int tell_end(const char *name, int status, struct err *e)
+/* Its log lies where its files do, so on a full disk it cannot even say so. */
+static bool is_full(int fd)
+{
+	struct statvfs st;
+
+	return fstatvfs(fd, &st) == 0 && st.f_bavail * st.f_frsize < FULL_BYTES;
+}
+
+static int tell_end(const char *name, int status, int log, struct err *e)
 {
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
+	if (is_full(log))
+		return err_set(e, ERR_IO, ENOSPC, "%s failed", name);
 	if (WIFSIGNALED(status))
 		(void)err_set(e, ERR_INVALID, 0, "%s was killed by signal %d", name,
 			      WTERMSIG(status));
@@ -132,7 +144,7 @@ int program_run(const struct program *p, struct err *e)
 		return err_set(e, ERR_TIMEOUT, ETIMEDOUT, "%s took too long and was killed", name);
 	if (r < 0)
 		return err_set(e, r == -EFBIG ? ERR_TOO_BIG : ERR_IO, -r, "%s", name);
-	return tell_end(name, status, e);
+	return tell_end(name, status, p->log, e);
 }
 
 int program_tail(int log, size_t max, struct buf *b)

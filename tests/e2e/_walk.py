@@ -128,6 +128,58 @@ class World:
         return f"exec in {name}, which was {was}: {r}"
 
 
+class Order:
+    """What a power cut may lose: a file gets its final name, or a mark says that all is there, only when the disk has
+    what it holds, and the folder follows before the command ends. WRONG: what was not so."""
+    def __init__(self):
+        self.synced, self.late, self.wrong = set(), {}, []
+
+    @staticmethod
+    def key(path):
+        try:
+            st = os.stat(path)
+            return st.st_dev, st.st_ino
+        except OSError:
+            return None
+
+    def need(self, step, *paths):
+        for path in paths:
+            if self.key(path) not in self.synced:
+                self.wrong.append(f"before {step}: {path} is not on the disk")
+
+    def files(self, folder):
+        return [e.path for e in os.scandir(folder) if e.is_file(follow_symlinks=False) and e.name != "base.ram"]
+
+    def __call__(self, s):
+        """Called before each step."""
+        base, folder = os.path.basename(s.path), os.path.dirname(s.path)
+        if s.name in ("fsync", "fdatasync"):
+            self.synced.add(self.key(s.path))
+            self.late.pop(s.path, None)
+        elif s.name in ("write", "pwrite64", "ftruncate", "copy_file_range", "ioctl", "fallocate"):
+            self.synced.discard(self.key(s.path))
+        elif base == "kept":
+            self.need(s, os.path.join(folder, "disk.qcow2"), folder, os.path.dirname(folder),
+                      *(self.files(os.path.join(folder, "saved")) if os.path.isdir(os.path.join(folder, "saved")) else []))
+            self.late[folder] = s
+        elif s.name.startswith("rename"):
+            self.renamed(s, os.path.basename(s.old), folder)
+
+    def renamed(self, s, old, folder):
+        where = os.path.basename(folder)
+        if old.startswith("state.json."):
+            self.need(s, s.old)
+            self.late[folder] = s
+        elif old == "saved.new" or (old.startswith(".new-") and where in ("templates", "snapshots")):
+            self.need(s, *self.files(s.old), *([s.old] if old == "saved.new" else []))
+            if where != "templates":  # one that is lost is made again
+                self.late[folder] = s
+        self.synced.discard(self.key(folder))
+
+    def result(self):
+        return "\n".join(self.wrong + [f"{d} was not brought to the disk after {s}" for d, s in self.late.items()]) or None
+
+
 class Walk:
     """COMMAND (words) in WORLD, from a state that PREPARE makes, once for each fault; CHECK(world, result) tells what is
     wrong, or None."""
@@ -147,7 +199,9 @@ class Walk:
         return self.w.calm() or self.check(self.w, r)
 
     def steps(self):
-        r = self.once(None)
+        order = Order()
+        r = self.once(None, order)
+        ok(not order.result(), f"{self.name}: the disk has what it must have, at each step", order.result())
         problem = self.w.calm() or self.check(self.w, r)
         ok(r.returncode == 0 and r.steps and not problem, f"{self.name}: {len(r.steps)} steps without a fault", problem, r)
         return r.steps

@@ -210,7 +210,7 @@ define asan_program
 $(1): $(2) build/asan/libasb.a build/deps.stamp
 	@mkdir -p $$(@D)
 	$$(call say,LD,'$(1:build/asan/%=%) (sanitized)')
-	$$(Q)gcc $$(SAN) -o $$@ $$(filter %.o,$$^) build/asan/libasb.a $$(LIBS_ASAN) -lexpat -lm
+	$$(Q)gcc $$(SAN) -o $$@ $$(filter %.o,$$^) build/asan/libasb.a $$(LIBS_ASAN) -lexpat
 endef
 asan_objs = $(patsubst %.c,build/asan/obj/%.o,$(1))
 $(foreach t,$(UNIT),$(eval $(call asan_program,$(t:%.c=build/asan/%),$(call asan_objs,$(t) $(call link,$(t))))))
@@ -230,7 +230,7 @@ define fuzz_target
 build/fuzz/$(1:fuzz/%.c=%): $(1) $(call link,$(1)) $(lib_SRCS) $(wildcard */*.h */*/*.h) | build/version.h $(seccomp_H)
 	@mkdir -p $$(@D)
 	$$(call say,FUZZ-LD,$$@)
-	$$(Q)clang $$(CFLAGS_FUZZ) -o $$@ $$(filter %.c,$$^) $$(LIBS_ASAN) -lexpat -lm
+	$$(Q)clang $$(CFLAGS_FUZZ) -o $$@ $$(filter %.c,$$^) $$(LIBS_ASAN) -lexpat
 endef
 $(foreach t,$(FUZZ),$(eval $(call fuzz_target,$(t))))
 fuzz: $(FUZZ:fuzz/%.c=build/fuzz/%)

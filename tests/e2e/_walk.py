@@ -158,7 +158,7 @@ class Order:
             self.late.pop(s.path, None)
         elif s.name in ("write", "pwrite64", "ftruncate", "copy_file_range", "ioctl", "fallocate"):
             self.synced.discard(self.key(s.path))
-        elif base == "kept":
+        elif base == "kept" and not s.name.startswith("unlink"):  # what is removed has lost its name before
             self.need(s, os.path.join(folder, "disk.qcow2"), folder, os.path.dirname(folder),
                       *(self.files(os.path.join(folder, "saved")) if os.path.isdir(os.path.join(folder, "saved")) else []))
             self.late[folder] = s

@@ -254,7 +254,10 @@ static int publish(struct build *b, const char *name, struct err *e)
 static int build(struct build *b, const char *name, struct err *e)
 {
 	uint64_t same;
-	int r = imagestore_begin(&b->w, e);
+	int r;
+
+	vmdir_collect(); /* as before every sandbox: what killed ones have left */
+	r = imagestore_begin(&b->w, e);
 
 	if (r == 0) {
 		b->log = openat(b->w.dirfd, "log", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);

@@ -75,7 +75,7 @@ int spec_user(struct spec *s, struct err *e)
 /* --- limits --- */
 static const struct {
 	char name[11];
-	signed char resource;
+	unsigned char resource;
 } rlimits[] = {
 	{ "as", RLIMIT_AS },
 	{ "core", RLIMIT_CORE },

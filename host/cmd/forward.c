@@ -345,7 +345,7 @@ static void on_signal(void *arg, const void *siginfo)
 
 static int check_running(const struct forward *f, struct err *e)
 {
-	struct sandbox_info i;
+	struct sandbox_info i = { .state = SANDBOX_UNKNOWN };
 	int r = core_wake(f->n, e);
 
 	core_let_go(f->n); /* each connection looks for itself */

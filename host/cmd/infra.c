@@ -98,7 +98,7 @@ static int output_all(const struct cli *c)
 	if (r < 0) {
 		cJSON_Delete(doc);
 		if (e.code == ERR_NONE)
-			r = err_set(&e, ERR_INTERNAL, ENOMEM, "listing the stacks");
+			(void)err_set(&e, ERR_INTERNAL, ENOMEM, "listing the stacks");
 		return cmd_fail(c, &e, NULL);
 	}
 	return out_doc(doc) < 0;
@@ -138,8 +138,8 @@ static int output_of(const struct cli *c, const struct infra_config *f, struct e
 		r = infra_outputs_get(key, &outputs, e);
 	if (r < 0)
 		return cmd_fail(c, e, NULL);
-	all = outputs->child ? labelled(project, strlen(project), stack, outputs)
-			     : cJSON_CreateObject();
+	all = outputs && outputs->child ? labelled(project, strlen(project), stack, outputs)
+					: cJSON_CreateObject();
 	if (all && c->names_len)
 		return print_one(c, all, c->names[0]);
 	give = all;

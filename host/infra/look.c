@@ -243,7 +243,7 @@ static void compare_connector(struct stack *s, const cJSON *j)
 	if (s->subnets && v && !same_set(jsn_get(v, "SubnetIds"), s->subnets))
 		h->differs = "its subnets differ";
 	else if (*s->group && v &&
-		 (!cJSON_IsString(first) || first->next ||
+		 (!first || !cJSON_IsString(first) || first->next ||
 		  strcmp(first->valuestring, s->group) != 0))
 		h->differs = "its security group differs";
 	else if (*s->operator_arn && role && strcmp(role, s->operator_arn) != 0)

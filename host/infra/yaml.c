@@ -21,12 +21,8 @@ struct reader {
 	struct err *e;
 	struct yaml_node *open[YAML_DEPTH_MAX];
 	struct yaml_node *key[YAML_DEPTH_MAX]; /* of a map, when its value is awaited */
-	char *anchor[YAML_DEPTH_MAX];	       /* of the open node; owned */
 	unsigned depth;
-	struct {
-		char *name; /* owned */
-		struct yaml_node *node;
-	} anchors[YAML_ANCHORS_MAX];
+	struct yaml_node *anchors[YAML_ANCHORS_MAX]; /* of this document, those that are closed */
 	unsigned anchors_len, aliases;
 };
 
@@ -34,6 +30,7 @@ void yaml_done(struct yaml_file *f)
 {
 	for (size_t i = 0; i < f->nodes_len; i++) {
 		free(f->nodes[i]->text);
+		free(f->nodes[i]->anchor);
 		free(f->nodes[i]->items);
 		free(f->nodes[i]->keys);
 		free(f->nodes[i]);
@@ -68,7 +65,8 @@ static int refuse(struct reader *r, yaml_mark_t at, const char *what)
 
 static int no_memory(struct reader *r)
 {
-	return err_set(r->e, ERR_INTERNAL, ENOMEM, "reading %s", r->name);
+	(void)err_set(r->e, ERR_INTERNAL, ENOMEM, "reading %s", r->name);
+	return -ENOMEM;
 }
 
 /* Room for one more in an array of pointers that doubles at powers of two. */
@@ -78,7 +76,7 @@ static bool grow(struct yaml_node ***all, size_t len)
 
 	if (len & (len - 1))
 		return true;
-	more = realloc(*all, (len ? len * 2 : 1) * sizeof(*more));
+	more = realloc(*all, (len ? len * 2 : 1) * sizeof(void *));
 	if (more)
 		*all = more;
 	return more != NULL;
@@ -139,26 +137,22 @@ static int add(struct reader *r, struct yaml_node *n, yaml_mark_t at)
 	return 0;
 }
 
-static int remember(struct reader *r, const char *anchor, struct yaml_node *n, yaml_mark_t at)
+/* ANCHOR: NULL when N has none. */
+static int set_anchor(struct reader *r, struct yaml_node *n, const yaml_char_t *anchor)
 {
-	char *name;
+	n->anchor = anchor ? strdup((const char *)anchor) : NULL;
+	return anchor && !n->anchor ? no_memory(r) : 0;
+}
 
-	if (!anchor)
+/* N is whole, and an alias may stand for it. */
+static int remember(struct reader *r, struct yaml_node *n, yaml_mark_t at)
+{
+	if (!n->anchor)
 		return 0;
 	if (r->anchors_len == YAML_ANCHORS_MAX)
 		return refuse(r, at, "the file has too many anchors");
-	name = strdup(anchor);
-	if (!name)
-		return no_memory(r);
-	r->anchors[r->anchors_len].name = name;
-	r->anchors[r->anchors_len++].node = n;
+	r->anchors[r->anchors_len++] = n;
 	return 0;
-}
-
-static void forget_anchors(struct reader *r)
-{
-	while (r->anchors_len)
-		free(r->anchors[--r->anchors_len].name);
 }
 
 /* --- events --- */
@@ -199,8 +193,10 @@ static int on_scalar(struct reader *r, const yaml_event_t *v)
 	n->text = strdup(s);
 	if (!n->text)
 		return no_memory(r);
-	rc = add(r, n, v->start_mark);
-	return rc < 0 ? rc : remember(r, (const char *)v->data.scalar.anchor, n, v->start_mark);
+	rc = set_anchor(r, n, v->data.scalar.anchor);
+	if (rc == 0)
+		rc = add(r, n, v->start_mark);
+	return rc < 0 ? rc : remember(r, n, v->start_mark);
 }
 
 static int on_open(struct reader *r, const yaml_event_t *v, enum yaml_kind kind)
@@ -218,26 +214,22 @@ static int on_open(struct reader *r, const yaml_event_t *v, enum yaml_kind kind)
 		return refuse(r, v->start_mark, "the file is nested too deeply");
 	rc = new_node(r, kind, v->start_mark, &n);
 	if (rc == 0)
+		rc = set_anchor(r, n, anchor);
+	if (rc == 0)
 		rc = add(r, n, v->start_mark);
 	if (rc < 0)
 		return rc;
 	r->open[r->depth] = n;
 	r->key[r->depth] = NULL;
-	r->anchor[r->depth] = anchor ? strdup((const char *)anchor) : NULL;
-	if (anchor && !r->anchor[r->depth])
-		return no_memory(r);
 	r->depth++;
 	return 0;
 }
 
 static int on_close(struct reader *r, const yaml_event_t *v)
 {
-	char *anchor = r->anchor[--r->depth];
-	int rc = remember(r, anchor, r->open[r->depth], v->start_mark);
+	struct yaml_node *n = r->depth ? r->open[--r->depth] : NULL;
 
-	free(anchor);
-	r->anchor[r->depth] = NULL;
-	return rc;
+	return n ? remember(r, n, v->start_mark) : 0;
 }
 
 static int on_alias(struct reader *r, const yaml_event_t *v)
@@ -247,8 +239,8 @@ static int on_alias(struct reader *r, const yaml_event_t *v)
 	if (++r->aliases > YAML_ALIASES_MAX)
 		return refuse(r, v->start_mark, "the file has too many aliases");
 	for (unsigned i = r->anchors_len; i-- > 0;)
-		if (strcmp(r->anchors[i].name, name) == 0)
-			return add(r, r->anchors[i].node, v->start_mark);
+		if (strcmp(r->anchors[i]->anchor, name) == 0)
+			return add(r, r->anchors[i], v->start_mark);
 	return refuse(r, v->start_mark, "the alias stands for nothing before it");
 }
 
@@ -267,7 +259,7 @@ static int on_event(struct reader *r, const yaml_event_t *v)
 	case YAML_ALIAS_EVENT:
 		return on_alias(r, v);
 	case YAML_DOCUMENT_END_EVENT:
-		forget_anchors(r);
+		r->anchors_len = 0;
 		return 0;
 	case YAML_NO_EVENT:
 	case YAML_STREAM_START_EVENT:
@@ -320,8 +312,5 @@ int yaml_read(const char *name, const char *p, size_t n, struct yaml_file *ret, 
 	yaml_parser_set_input_string(&parser, (const unsigned char *)p, n);
 	rc = read_all(&r, &parser);
 	yaml_parser_delete(&parser);
-	forget_anchors(&r);
-	while (r.depth)
-		free(r.anchor[--r.depth]);
 	return rc;
 }

@@ -25,6 +25,7 @@ struct yaml_node {
 	enum yaml_kind kind;   /* YAML_OTHER: a number, boolean or date, written without quotes */
 	unsigned line, column; /* from 1 */
 	char *text;	       /* owned by the file; of a scalar */
+	char *anchor;	       /* owned by the file; NULL = none */
 	/* Of a list or a map; owned by the file. An alias is the node that it stands for, so nodes may be shared. */
 	struct yaml_node **items;
 	struct yaml_node **keys; /* of a map: as many as items */

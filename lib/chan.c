@@ -142,7 +142,7 @@ static void end_session(struct chan *c, const char *why, bool loud)
 	c->broken = NULL;
 	chan_streams_end(c, -ECONNRESET);
 	chan_h2_stop(c);
-	c->quiescing = c->goaway_sent = c->goaway_seen = c->magic_due = false;
+	c->quiescing = c->last_sent = c->last_seen = c->magic_due = false;
 	if (c->side == CHAN_HOST && quiet && !loud)
 		c->state = CHAN_SILENT;
 	else
@@ -318,7 +318,7 @@ static void check_quiesced(struct chan *c)
 {
 	if (!c->quiescing || c->state != CHAN_UP)
 		return;
-	if (c->goaway_sent && c->goaway_seen && c->out_at == c->out_len)
+	if (c->last_sent && c->last_seen && c->out_at == c->out_len)
 		end_session(c, "quiesced", false);
 }
 
@@ -440,7 +440,7 @@ int chan_quiesce(struct chan *c)
 		return -ENOTCONN;
 	if (c->quiescing)
 		return -EBUSY;
-	r = chan_h2_goaway(c);
+	r = chan_h2_quiesce(c);
 	if (r < 0)
 		return r;
 	c->quiescing = true;

@@ -136,6 +136,19 @@ static int head_complete(struct chan *c, const nghttp2_frame *frame)
 }
 
 /* --- frames --- */
+/*
+ * To end a session in order the host sends a PING with this text, and nothing after it; the guest answers with a
+ * GOAWAY, and nothing after that. A GOAWAY of the host could not be first: an nghttp2 that has sent one and has no
+ * stream open reads nothing any more (nghttp2_session_want_read), not even the answer.
+ */
+static const uint8_t LAST[8] = { 'q', 'u', 'i', 'e', 's', 'c', 'e', '\n' };
+
+static bool is_last(const nghttp2_frame *frame)
+{
+	return frame->hd.type == NGHTTP2_PING && !(frame->hd.flags & NGHTTP2_FLAG_ACK) &&
+	       memcmp(frame->ping.opaque_data, LAST, sizeof(LAST)) == 0;
+}
+
 static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {
 	struct chan *c = arg;
@@ -153,17 +166,17 @@ static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *frame, void *
 			chan_stream_mark(s, 0);
 		}
 	}
+	if (is_last(frame) && c->side == CHAN_GUEST && !c->quiescing) {
+		if (nghttp2_submit_goaway(c->h2, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0) !=
+		    0)
+			return NGHTTP2_ERR_CALLBACK_FAILURE;
+		c->quiescing = c->last_seen = true;
+	}
 	if (frame->hd.type != NGHTTP2_GOAWAY)
 		return r;
-	c->goaway_seen = true;
-	if (frame->goaway.error_code != NGHTTP2_NO_ERROR ||
-	    (c->side == CHAN_HOST && !c->quiescing)) {
+	c->last_seen = true;
+	if (frame->goaway.error_code != NGHTTP2_NO_ERROR || c->side == CHAN_GUEST || !c->quiescing)
 		c->broken = "the peer ended the session";
-	} else if (c->side == CHAN_GUEST) {
-		if (chan_h2_goaway(c) < 0)
-			return NGHTTP2_ERR_CALLBACK_FAILURE;
-		c->quiescing = true;
-	}
 	return r;
 }
 
@@ -196,16 +209,18 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void 
 	return 0;
 }
 
-/* A GOAWAY of ours: the answer to a quiesce, or nghttp2's verdict on the peer. */
+/* The last frame of a quiesce, or a GOAWAY that is nghttp2's verdict on the peer. */
 static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {
 	struct chan *c = arg;
 
 	(void)h2;
+	if (c->side == CHAN_HOST && is_last(frame))
+		c->last_sent = true;
 	if (frame->hd.type != NGHTTP2_GOAWAY)
 		return 0;
 	if (frame->goaway.error_code == NGHTTP2_NO_ERROR)
-		c->goaway_sent = true;
+		c->last_sent = true;
 	else
 		c->broken = "what came over the channel is not HTTP/2";
 	return 0;
@@ -303,7 +318,7 @@ void chan_h2_fill(struct chan *c)
 {
 	if (c->out_at == c->out_len)
 		c->out_at = c->out_len = 0;
-	while (c->out_len < CHAN_OUT_FILL && !c->goaway_sent) {
+	while (c->out_len < CHAN_OUT_FILL && !c->last_sent) {
 		const uint8_t *p;
 		ssize_t n = nghttp2_session_mem_send(c->h2, &p);
 
@@ -318,13 +333,10 @@ void chan_h2_fill(struct chan *c)
 	}
 }
 
-int chan_h2_goaway(struct chan *c)
+int chan_h2_quiesce(struct chan *c)
 {
-	/* The streams end with the session (chan_streams_end): nothing of them may follow the
-	 * GOAWAY. */
-	return nghttp2_submit_goaway(c->h2, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0) == 0
-		       ? 0
-		       : -ENOMEM;
+	/* The streams end with the session (chan_streams_end): nothing of them may follow. */
+	return nghttp2_submit_ping(c->h2, NGHTTP2_FLAG_NONE, LAST) == 0 ? 0 : -ENOMEM;
 }
 
 /* --- what streams ask of the session (chan_stream.c's public half) --- */

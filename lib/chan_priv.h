@@ -79,8 +79,8 @@ struct chan {
 	bool doomed;
 	bool magic_due; /* guest: the hello may still be repeated until HTTP/2 starts */
 	bool quiescing;
-	bool goaway_sent; /* by quiesce: nothing may follow it */
-	bool goaway_seen;
+	bool last_sent; /* of a quiesce: nothing may follow it */
+	bool last_seen;
 	const char *broken; /* why the session must end; NULL = it is fine */
 	char nonce[CHAN_NONCE_LEN + 1];
 	char line[64]; /* the last bytes since a newline */
@@ -97,7 +97,7 @@ int chan_h2_start(struct chan *c) MUST_CHECK;
 void chan_h2_stop(struct chan *c);
 void chan_h2_feed(struct chan *c, const char *p, size_t n); /* may set c->broken */
 void chan_h2_fill(struct chan *c);			    /* moves frames to c->out */
-int chan_h2_goaway(struct chan *c) MUST_CHECK;
+int chan_h2_quiesce(struct chan *c) MUST_CHECK;
 /* chan_stream.c */
 struct chan_stream *chan_stream_new(struct chan *c, int32_t id);
 struct chan_stream *chan_stream_find(const struct chan *c, int32_t id);

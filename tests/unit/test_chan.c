@@ -290,6 +290,14 @@ static void test_quiesce(void)
 	chan_hello(host.c);
 	both_up("hello");
 	echo_works("after the hello");
+	for (int i = 0; i < 20; i++)
+		(void)!loop_once(&loop, 10);
+	ok_int(chan_quiesce(host.c), 0, "quiesce with no stream open");
+	UNTIL(host.down == 2 && guest.down == 2);
+	ok(host.down == 2 && guest.down == 2, "both ends are down");
+	ok_str(host.why, "quiesced", "for the reason asked for");
+	chan_hello(host.c);
+	both_up("hello");
 	unwire();
 }
 

@@ -79,8 +79,8 @@ void chan_write_end(struct chan_stream *s);	/* no more from this side, after wha
 void chan_resume(struct chan_stream *s);	/* offers the kept bytes to data() again */
 void chan_reset(struct chan_stream *s);		/* drops the stream; no callback follows */
 
-/* Host: ends the session so that a snapshot may be taken: streams are closed, GOAWAY is exchanged,
- * and both ends are back in the hello state with nothing in flight when down() is called. The host
+/* Host: ends the session so that a snapshot may be taken: streams are closed, both sides say their
+ * last word, and both ends are back in the hello state with nothing in flight when down() is called. The host
  * stays silent then until chan_hello. A guest that does not answer is the caller's deadline to
  * watch. -EBUSY when one is under way, -ENOTCONN while down. */
 int chan_quiesce(struct chan *c) MUST_CHECK;

@@ -12,12 +12,10 @@
 
 static void filter(struct query *q, unsigned n, const char *name, const char *value)
 {
-	char rest[] = "Value.1";
-
 	if (!value || !*value)
 		return;
 	query_add_nth(q, "Filter", n, "Name", name);
-	query_add_nth(q, "Filter", n, rest, value);
+	query_add_nth(q, "Filter", n, "Value.1", value);
 }
 
 /* The text at PATH below the root into RET; -ENOENT when it is missing. */

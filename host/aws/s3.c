@@ -207,7 +207,7 @@ static int on_version(void *arg, const cJSON *c)
 	r = buf_adds(&d->xml, "<Object>");
 	if (r == 0)
 		r = add_part(&d->xml, "Key", key);
-	if (r == 0 && id && *id && strcmp(id, "null") != 0)
+	if (r == 0 && id && *id) /* "null" too, or a bucket with versions gets a marker */
 		r = add_part(&d->xml, "VersionId", id);
 	return r < 0 ? r : buf_adds(&d->xml, "</Object>");
 }

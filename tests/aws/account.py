@@ -477,12 +477,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return ""
         if op == "GET versions":
             return {"ListVersionsResult": {"Name": bucket, "Version": [
-                {"Key": k, "VersionId": f"v{n}"} for n, k in enumerate(b["versions"][:2])], "IsTruncated": len(b["versions"]) > 2}}
+                {"Key": k, "VersionId": "null" if k == "null" else f"v{n}"} for n, k in enumerate(b["versions"][:2])], "IsTruncated": len(b["versions"]) > 2}}
         if op == "POST delete":
             for o in ElementTree.fromstring(body).iter("{http://s3.amazonaws.com/doc/2006-03-01/}Object"):
                 k = o[0].text
-                b["versions"].remove(k)
                 b["objects"].pop(k, None)
+                if len(o) < 2:  # no version is named: a delete marker comes on top
+                    b["versions"].append(k)
+                else:
+                    b["versions"].remove(k)
             return {"DeleteResult": ""}
         if op == "DELETE bucket":
             if b["versions"]:

@@ -83,7 +83,9 @@ static int each(const struct cli *c, work *fn)
 	int r = infra_config_load(files->all, files->all_len,
 				  c->val[OPT_STACK].set ? c->val[OPT_STACK].text : NULL, &f, &e);
 
-	if (r < 0 || !list) {
+	if (r == 0 && !list)
+		r = err_set(&e, ERR_INTERNAL, ENOMEM, "listing the stacks");
+	if (r < 0) {
 		cJSON_Delete(doc);
 		infra_configs_done(&f);
 		return cmd_fail(c, &e, hint_for(&e));
@@ -236,7 +238,7 @@ static int sure(const struct stack *s, struct err *e)
 	char answer[8] = "";
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-		return err_set(e, ERR_DENIED, 0,
+		return err_set(e, ERR_CONFLICT, 0,
 			       "nobody is here to ask whether %s is to go: --yes says so", s->key);
 	(void)fprintf(stderr, "Delete %zu resources of %s? Type yes: ", plan_changes(&s->plan),
 		      s->key);

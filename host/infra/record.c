@@ -111,30 +111,18 @@ static cJSON *stack_of(cJSON *tree, const char *key)
 	return object_in(object_in(tree, "stacks"), key);
 }
 
-/* In the place of the old one, so that the file keeps its order. Takes V. */
-static bool replace(cJSON *o, const char *name, cJSON *v)
-{
-	bool there = jsn_get(o, name);
-
-	if (v && (there ? cJSON_ReplaceItemInObjectCaseSensitive(o, name, v)
-			: cJSON_AddItemToObject(o, name, v)))
-		return true;
-	cJSON_Delete(v);
-	return false;
-}
-
 static bool fill(cJSON *o, enum infra_res res, const struct infra_record *r)
 {
 	cJSON *attrs;
 	const cJSON *a;
 
-	if (!replace(o, "kind", cJSON_CreateString(infra_kinds[res].kind)) ||
-	    !replace(o, "id", cJSON_CreateString(r->id)) ||
-	    !replace(o, "managed", cJSON_CreateBool(r->managed)))
+	if (!state_file_put(o, "kind", cJSON_CreateString(infra_kinds[res].kind)) ||
+	    !state_file_put(o, "id", cJSON_CreateString(r->id)) ||
+	    !state_file_put(o, "managed", cJSON_CreateBool(r->managed)))
 		return false;
 	attrs = object_in(o, "attrs");
-	cJSON_ArrayForEach(a,
-			   r->attrs) if (!attrs || !replace(attrs, a->string,
+	cJSON_ArrayForEach(a, r->attrs) if (!attrs ||
+					    !state_file_put(attrs, a->string,
 							    cJSON_Duplicate(a, true))) return false;
 	cJSON_DeleteItemFromObjectCaseSensitive(attrs, "creating");
 	return attrs && (!r->creating || jsn_add_bool(attrs, "creating", true));
@@ -146,10 +134,8 @@ static int change(const char *key, bool (*fn)(cJSON *tree, const char *key, cons
 {
 	AUTO_FD lock = -1;
 	AUTO_JSN *tree = NULL;
-	int r = state_file_lock(&file, &lock, e);
+	int r = state_file_edit(&file, &lock, &tree, e);
 
-	if (r == 0)
-		r = state_file_load(&file, &tree, e);
 	if (r < 0)
 		return r;
 	if (!fn(tree, key, arg))
@@ -229,7 +215,8 @@ static bool do_outputs(cJSON *tree, const char *key, const void *arg)
 {
 	cJSON *s = stack_of(tree, key);
 
-	return s && object_in(s, "resources") && replace(s, "outputs", cJSON_Duplicate(arg, true));
+	return s && object_in(s, "resources") &&
+	       state_file_put(s, "outputs", cJSON_Duplicate(arg, true));
 }
 
 int infra_outputs_put(const char *key, const cJSON *outputs, struct err *e)

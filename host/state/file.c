@@ -95,7 +95,7 @@ int state_file_load(const struct state_file *f, cJSON **ret, struct err *e)
 	return 0;
 }
 
-int state_file_lock(const struct state_file *f, int *ret_fd, struct err *e)
+static int take_lock(const struct state_file *f, int *ret_fd, struct err *e)
 {
 	char path[PATH_MAX];
 	AUTO_FD fd = -1;
@@ -123,6 +123,29 @@ int state_file_lock(const struct state_file *f, int *ret_fd, struct err *e)
 	}
 	*ret_fd = fd_take(&fd);
 	return 0;
+}
+
+int state_file_edit(const struct state_file *f, int *ret_fd, cJSON **ret, struct err *e)
+{
+	AUTO_FD fd = -1;
+	int r = take_lock(f, &fd, e);
+
+	if (r == 0)
+		r = state_file_load(f, ret, e);
+	if (r == 0)
+		*ret_fd = fd_take(&fd);
+	return r;
+}
+
+bool state_file_put(cJSON *o, const char *name, cJSON *v)
+{
+	bool there = jsn_get(o, name);
+
+	if (v && (there ? cJSON_ReplaceItemInObjectCaseSensitive(o, name, v)
+			: cJSON_AddItemToObject(o, name, v)))
+		return true;
+	cJSON_Delete(v);
+	return false;
 }
 
 int state_file_save(const struct state_file *f, const cJSON *tree, struct err *e)

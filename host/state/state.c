@@ -159,9 +159,9 @@ int state_each(int (*fn)(void *arg, const struct state_record *r), void *arg, st
 
 /* --- writing --- */
 
-static bool add_text(cJSON *o, const char *key, const char *s)
+static bool set_text(cJSON *o, const char *key, const char *s)
 {
-	return s ? cJSON_AddStringToObject(o, key, s) : cJSON_AddNullToObject(o, key);
+	return state_file_put(o, key, s ? cJSON_CreateString(s) : cJSON_CreateNull());
 }
 
 /* Puts R into TREE; it has no record of that name. */
@@ -173,28 +173,23 @@ static int insert(cJSON *tree, const struct state_record *r)
 	if (!all)
 		all = cJSON_AddObjectToObject(tree, "sandboxes");
 	o = all ? cJSON_AddObjectToObject(all, r->name) : NULL;
-	return o && add_text(o, "name", r->name) && add_text(o, "microvm_id", r->microvm_id) &&
-			       add_text(o, "endpoint", r->endpoint) &&
-			       add_text(o, "image_arn", r->image_arn) &&
-			       add_text(o, "region", r->region)
+	return o && set_text(o, "name", r->name) && set_text(o, "microvm_id", r->microvm_id) &&
+			       set_text(o, "endpoint", r->endpoint) &&
+			       set_text(o, "image_arn", r->image_arn) &&
+			       set_text(o, "region", r->region)
 		       ? 0
 		       : -ENOMEM;
 }
 
 int state_add(const struct state_record *r, struct err *e)
 {
-	char path[PATH_MAX];
 	AUTO_JSN *tree = NULL;
 	AUTO_FD lock = -1;
 	const cJSON *all;
 	int rc = state_check_name(r->name, e);
 
 	if (rc == 0)
-		rc = state_file_path(&file, path, e);
-	if (rc == 0)
-		rc = state_file_lock(&file, &lock, e);
-	if (rc == 0)
-		rc = state_file_load(&file, &tree, e);
+		rc = state_file_edit(&file, &lock, &tree, e);
 	if (rc < 0)
 		return rc;
 	all = cJSON_GetObjectItemCaseSensitive(tree, "sandboxes");
@@ -207,17 +202,6 @@ int state_add(const struct state_record *r, struct err *e)
 		      : state_file_save(&file, tree, e);
 }
 
-static bool set_text(cJSON *o, const char *key, const char *s)
-{
-	cJSON *v = s ? cJSON_CreateString(s) : cJSON_CreateNull();
-
-	if (v && (cJSON_HasObjectItem(o, key) ? cJSON_ReplaceItemInObjectCaseSensitive(o, key, v)
-					      : cJSON_AddItemToObject(o, key, v)))
-		return true;
-	cJSON_Delete(v);
-	return false;
-}
-
 int state_replace(const char *old_id, const struct state_record *r, struct err *e)
 {
 	char path[PATH_MAX];
@@ -228,9 +212,7 @@ int state_replace(const char *old_id, const struct state_record *r, struct err *
 	int rc = state_file_path(&file, path, e);
 
 	if (rc == 0)
-		rc = state_file_lock(&file, &lock, e);
-	if (rc == 0)
-		rc = state_file_load(&file, &tree, e);
+		rc = state_file_edit(&file, &lock, &tree, e);
 	if (rc < 0)
 		return rc;
 	o = cJSON_GetObjectItemCaseSensitive(tree, "sandboxes");
@@ -259,9 +241,7 @@ int state_remove(const char *name, const char *microvm_id, struct err *e)
 	if (r == 0 && access(path, F_OK) < 0 && errno == ENOENT)
 		return 0;
 	if (r == 0)
-		r = state_file_lock(&file, &lock, e);
-	if (r == 0)
-		r = state_file_load(&file, &tree, e);
+		r = state_file_edit(&file, &lock, &tree, e);
 	if (r < 0)
 		return r;
 	all = cJSON_GetObjectItemCaseSensitive(tree, "sandboxes");

@@ -154,7 +154,7 @@ build/aarch64/obj/hooks/%.o build/aarch64/obj/agentd/%.o: HARDEN_aarch64 += -mcm
 # $(call program,ARCH,NAME,SOURCES,LIBS): NAME, stripped, and NAME.debug beside it.
 define program
 build/$(1)/bin/$(2): $(patsubst %.c,build/$(1)/obj/%.o,$(3)) build/$(1)/libasb.a scripts/check-binary config.mk \
-		build/deps.stamp
+		build/deps.stamp build/expat.stamp
 	@mkdir -p $$(@D)
 	$$(call say,LD,'$(2) ($(1))')
 	$$(Q)build/deps/bin/$(1)-musl-cc $$(LDFLAGS_MUSL) $$(LDFLAGS_$(1)) $$(LDFLAGS) -o $$@.full $$(filter %.o,$$^) \

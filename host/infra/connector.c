@@ -129,7 +129,7 @@ static int active(struct stack *s, void *arg, struct err *e)
 
 int stack_connector_wait(struct stack *s, struct err *e)
 {
-	bool managed = s->rec[RES_CONNECTOR].id && s->rec[RES_CONNECTOR].managed;
+	bool managed = stack_ours(s, RES_CONNECTOR);
 	int r = stack_poll(s, active, NULL, STACK_GONE_NS, "the start of the network connector", e);
 
 	return r < 0 ? r : stack_record(s, RES_CONNECTOR, s->connector, managed, false, e);

@@ -121,9 +121,11 @@ int stack_refresh(struct stack *s, void (*warn)(const char *what, const struct e
 {
 	AUTO_JSN *outputs = NULL;
 	int r = infra_outputs_get(s->key, &outputs, e), bad = 0;
+	bool any;
 
 	if (r < 0)
 		return r;
+	any = outputs->child; /* else there is nothing to drop, and maybe no such stack */
 	stack_names(s);
 	for (size_t i = 0; i < RES_COUNT; i++) {
 		struct err why = ERR_INIT;
@@ -137,7 +139,7 @@ int stack_refresh(struct stack *s, void (*warn)(const char *what, const struct e
 			warn(infra_kinds[i].say, &why);
 		}
 	}
-	r = outputs->child || s->rec[RES_ROLE].id ? infra_outputs_put(s->key, outputs, e) : 0;
+	r = any ? infra_outputs_put(s->key, outputs, e) : 0;
 	if (r == 0 && bad)
 		return err_set(e, ERR_UNAVAILABLE, 0,
 			       "%d resources could not be looked at; they stay recorded", bad);

@@ -140,7 +140,7 @@ int stack_image_make(struct stack *s, bool update, struct err *e)
 {
 	struct attempt t = { NULL, update ? OP_UPDATE_MICROVM_IMAGE : OP_CREATE_MICROVM_IMAGE };
 	AUTO_JSN *params = NULL;
-	bool managed = !update || (s->rec[RES_IMAGE].id && s->rec[RES_IMAGE].managed);
+	bool managed = !update || stack_ours(s, RES_IMAGE);
 	int r = make_params(s, update, &params, e);
 
 	if (r == 0 && !update) {
@@ -219,7 +219,7 @@ int stack_image_wait(struct stack *s, struct err *e)
 {
 	const char *building;
 	char sha[STACK_SHA_LEN + 1];
-	bool managed = s->rec[RES_IMAGE].id && s->rec[RES_IMAGE].managed;
+	bool managed = stack_ours(s, RES_IMAGE);
 	int r = stack_poll(s, built, NULL, STACK_BUILD_NS, "the build of the image", e);
 
 	if (r < 0)

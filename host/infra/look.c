@@ -84,18 +84,11 @@ void stack_names(struct stack *s)
 	s->want[RES_CONNECTOR].wanted = s->c->egress;
 }
 
-static bool ours(const struct stack *s, enum infra_res res)
-{
-	return s->rec[res].id && s->rec[res].managed;
-}
-
 /* --- one of each --- */
 
 static int look_role(struct stack *s, enum infra_res res, const char *name, struct err *e)
 {
-	char *arn = res == RES_ROLE	    ? s->role_arn
-		    : res == RES_BUILD_ROLE ? s->build_role_arn
-					    : s->operator_arn;
+	char *arn = stack_role_arn(s, res);
 	struct plan_have *h = &s->have[res];
 	struct iam_role role;
 	int r = iam_get_role(s->a, name, &role, e);
@@ -106,8 +99,8 @@ static int look_role(struct stack *s, enum infra_res res, const char *name, stru
 		r = err_set(e, ERR_INTERNAL, EBADMSG, "the ARN of role %s is too long", name);
 	if (r == 0)
 		h->state = PLAN_READY;
-	if (r == 0 && ours(s, res) && s->want[res].name && strcmp(s->want[res].name, name) == 0 &&
-	    (res != RES_OPERATOR || s->group[0]))
+	if (r == 0 && stack_ours(s, res) && s->want[res].name &&
+	    strcmp(s->want[res].name, name) == 0 && (res != RES_OPERATOR || s->group[0]))
 		r = stack_role_differs(s, res, role.trust, &h->differs, e);
 	iam_role_done(&role);
 	return r;
@@ -266,7 +259,7 @@ static int look_connector(struct stack *s, const char *id, struct err *e)
 	if (r == 0) {
 		h->state = connector_state(cJSON_GetStringValue(jsn_get(w.json, "State")));
 		ignore_result(str_format(s->connector, sizeof(s->connector), "%s", arn ? arn : id));
-		if (ours(s, RES_CONNECTOR) && h->state == PLAN_READY)
+		if (stack_ours(s, RES_CONNECTOR) && h->state == PLAN_READY)
 			compare_connector(s, w.json);
 	}
 	aws_answer_done(&w);
@@ -449,7 +442,7 @@ int stack_plan_destroy(struct stack *s, bool force, struct err *e)
 	stack_names(s);
 	for (size_t i = 0; i < RES_COUNT; i++)
 		take_record(s, (enum infra_res)i);
-	if (ours(s, RES_IMAGE) && !force) {
+	if (stack_ours(s, RES_IMAGE) && !force) {
 		r = stack_image_live(s, e);
 		live = r == 1;
 	}

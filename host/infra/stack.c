@@ -90,10 +90,25 @@ int stack_record(struct stack *s, enum infra_res res, const char *id, bool manag
 
 int stack_drop(struct stack *s, enum infra_res res, struct err *e)
 {
+	int r = infra_record_drop(s->key, res, e);
+
+	if (r < 0) /* and the plan's names still point to what is recorded */
+		return r;
 	infra_record_done(&s->rec[res]);
 	s->rec[res].attrs = cJSON_CreateObject();
-	return s->rec[res].attrs ? infra_record_drop(s->key, res, e)
-				 : err_set(e, ERR_INTERNAL, ENOMEM, "%s", s->key);
+	return s->rec[res].attrs ? 0 : err_set(e, ERR_INTERNAL, ENOMEM, "%s", s->key);
+}
+
+bool stack_ours(const struct stack *s, enum infra_res res)
+{
+	return s->rec[res].id && s->rec[res].managed;
+}
+
+char *stack_role_arn(struct stack *s, enum infra_res res)
+{
+	return res == RES_ROLE	       ? s->role_arn
+	       : res == RES_BUILD_ROLE ? s->build_role_arn
+				       : s->operator_arn;
 }
 
 int stack_poll(struct stack *s, int (*fn)(struct stack *s, void *arg, struct err *e), void *arg,

@@ -17,7 +17,7 @@
  * One stack while a command works on it: look at what is there, plan, apply. Everything that is made is recorded before it is
  * waited for, and what is about to be made before it is asked for, so that being killed anywhere leaves nothing unrecorded.
  */
-#define STACK_ARN_MAX 256
+#define STACK_ARN_MAX 640 /* the path of a role may have 512 bytes */
 #define STACK_SHA_LEN 64
 #define STACK_TAG     "agent-sandbox-stack" /* of what we make; its value is the key */
 
@@ -60,6 +60,8 @@ int stack_attr(struct stack *s, enum infra_res res, const char *name, const char
 	MUST_CHECK; /* into rec[RES], not yet written */
 const char *stack_attr_of(const struct stack *s, enum infra_res res, const char *name); /* or "" */
 int stack_drop(struct stack *s, enum infra_res res, struct err *e) MUST_CHECK;
+bool stack_ours(const struct stack *s, enum infra_res res); /* it is recorded, as made by us */
+char *stack_role_arn(struct stack *s, enum infra_res res);  /* of RES_ROLE, …: where its ARN is */
 
 /* Fills want and have from AWS, and plans. stack_look_one fills only have[RES] (0 or a negative errno: it is not known). */
 int stack_plan_up(struct stack *s, bool rebuild, struct err *e) MUST_CHECK;

@@ -11,17 +11,12 @@
 
 #define ROLE_SHOWN_NS (30LL * 1000000000)
 
-static char *arn_of(struct stack *s, enum infra_res res)
-{
-	return res == RES_ROLE	       ? s->role_arn
-	       : res == RES_BUILD_ROLE ? s->build_role_arn
-				       : s->operator_arn;
-}
-
 static int record_role(struct stack *s, enum infra_res res, bool managed, bool creating,
 		       struct err *e)
 {
-	if (*arn_of(s, res) && stack_attr(s, res, "arn", arn_of(s, res)) < 0)
+	const char *arn = stack_role_arn(s, res);
+
+	if (*arn && stack_attr(s, res, "arn", arn) < 0)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "recording a role");
 	return stack_record(s, res, s->want[res].name, managed, creating, e);
 }
@@ -33,7 +28,7 @@ static int read_role(struct stack *s, enum infra_res res, struct err *e)
 	struct iam_role role;
 	int r = iam_get_role(s->a, s->want[res].name, &role, e);
 
-	if (r == 0 && str_format(arn_of(s, res), STACK_ARN_MAX, "%s", role.arn) < 0)
+	if (r == 0 && str_format(stack_role_arn(s, res), STACK_ARN_MAX, "%s", role.arn) < 0)
 		r = err_set(e, ERR_INTERNAL, EBADMSG, "the ARN of a role is too long");
 	tag = cJSON_GetStringValue(jsn_get(role.tags, STACK_TAG));
 	if (r == 0)
@@ -132,6 +127,7 @@ static int do_bucket(struct stack *s, const struct plan_step *p, struct err *e)
 		r = stack_bucket_settle(s, e);
 		break;
 	case PLAN_REUSE:
+	case PLAN_ADOPT:
 		return stack_record(s, RES_BUCKET, s->bucket, false, false, e);
 	default:
 		break;
@@ -157,7 +153,7 @@ static int do_image(struct stack *s, const struct plan_step *p, struct err *e)
 
 	switch ((int)p->verb) { /* of the verbs, those that this can have */
 	case PLAN_REPLACE:
-		if (!s->rec[RES_IMAGE].id) /* another's, that is being deleted */
+		if (!stack_ours(s, RES_IMAGE)) /* another's, that is being deleted */
 			r = stack_record(s, RES_IMAGE, s->image_arn, true, true, e);
 		if (r == 0)
 			r = stack_image_delete(s, false, e);
@@ -216,7 +212,7 @@ static int do_connector(struct stack *s, const struct plan_step *p, struct err *
 
 	switch ((int)p->verb) { /* of the verbs, those that this can have */
 	case PLAN_REPLACE:
-		if (!s->rec[RES_CONNECTOR].id)
+		if (!stack_ours(s, RES_CONNECTOR)) /* as above */
 			r = stack_record(s, RES_CONNECTOR, s->connector, true, true, e);
 		if (r == 0)
 			r = stack_connector_delete(s, e);

@@ -151,8 +151,17 @@ def before_us():
         s.good("up with it", "up")
         same(s.record()["resources"]["role"], {"kind": "iam-role", "id": "mine", "managed": False,
                                                "attrs": {"arn": f"arn:aws:iam::{ACCOUNT}:role/team/mine"}}, "recorded as the Python project does")
+        s.write("sandbox.yaml", PLAIN)
+        same(s.plan()["bucket"], "adopt", "a bucket that the file gives no longer is adopted")
+        s.good("up with that", "up")
+        same(s.record()["resources"]["bucket"]["managed"], False, "and does not become ours")
+        other = IMAGE.replace("agent-sandbox-guest", "other")
+        s.aws.images[other] = {"arn": other, "state": "DELETING", "waits": 2, "built": 1, "tags": {}}
+        s.write("sandbox.yaml", PLAIN + "image: {name: other}\n")
+        s.good("up of another image, which somebody deletes", "up")
+        same(sorted(s.aws.images), [IMAGE, other], "leaves the adopted one alone")
         s.good("destroy", "destroy", "--yes")
-        same(s.aws.buckets["given-bucket"]["settings"], {}, "and never changed")
+        same((s.aws.buckets["given-bucket"]["settings"], sorted(s.aws.images)), ({}, [IMAGE]), "what was given or adopted is never changed")
 
 
 def goes_wrong():
@@ -180,12 +189,12 @@ def goes_wrong():
         r = s.asb("destroy", "--yes")
         ok(r.returncode == 1 and b"--force" in r.stderr and len(s.aws.roles) == 2, "destroy refuses while a sandbox lives", r.stderr)
         r = s.asb("destroy", "--force")
-        ok(r.returncode == 1 and b"--yes" in r.stderr and len(s.aws.roles) == 2, "and without --yes, with nobody to ask", r.stderr)
+        ok(r.returncode == 1 and b"--yes" in r.stderr and b"credentials" not in r.stderr and len(s.aws.roles) == 2, "and without --yes, with nobody to ask", r.stderr)
         s.write("sandbox.yaml", PLAIN + "image: {name: other}\n")
         r = s.asb("up")
         ok(r.returncode == 1 and b"another name" in r.stderr, "another name of the image is refused", r.stderr)
         s.write("sandbox.yaml", PLAIN)
-        list(s.aws.buckets.values())[0].update(versions=["old", "a<b&c", "x y"], uploads=["half/of it"])
+        list(s.aws.buckets.values())[0].update(versions=["old", "a<b&c", "x y", "null"], uploads=["half/of it"])
         for op in ("DeleteMicrovmImage", "DELETE bucket", "DeleteRole"):
             s.aws.faults[op] = [(403, "AccessDenied")]
             r = s.asb("destroy", "--yes", "--force")
@@ -196,8 +205,10 @@ def goes_wrong():
         s.aws.images[IMAGE] = {"arn": IMAGE, "state": "DELETING", "waits": 2, "built": 1, "tags": {}}
         same(s.plan()["image"], "replace", "an image of this name is being deleted")
         s.good("up waits for that", "up")
-        s.good("destroy", "destroy", "--yes")
-        same(s.aws.left(), {}, "leaves nothing")
+        for gone in (s.aws.roles, s.aws.buckets, s.aws.images):
+            gone.clear()
+        s.good("refresh when all is gone", "refresh")
+        same(s.record(), {"resources": {}, "outputs": {}}, "drops all, the outputs too")
         s.write("sandbox.yaml", "project: 1\n")
         same(one_line(s.asb("up").stderr), ["error: sandbox.yaml:1:10: project: text is wanted; put '1' into quotes"], "a wrong file")
         r = s.asb("up", env={"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})

@@ -45,8 +45,8 @@ static const struct form
 			  "the ARN of a network connector",
 			  false },
 	version = { ".", 32, "", "", "a version such as \"1.0\"", false },
-	vpc = { "-", 64, "vpc-", "", "a VPC's id, vpc-…", false },
-	group = { "-", 64, "sg-", "", "a security group's id, sg-…", false };
+	vpc = { "-", 63, "vpc-", "", "a VPC's id, vpc-…", false },
+	group = { "-", 63, "sg-", "", "a security group's id, sg-…", false };
 
 static const struct key {
 	const char *path;

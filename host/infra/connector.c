@@ -45,38 +45,11 @@ static cJSON *make_params(const struct stack *s, bool update)
 	return NULL;
 }
 
-struct attempt {
-	const cJSON *params;
-	enum aws_op_id op;
-};
-
-/* The operator role is tried at once, and a new one does not work for some seconds. */
-static int try_make(struct stack *s, void *arg, struct err *e)
-{
-	const struct attempt *t = arg;
-	AUTO_JSN *params = cJSON_Duplicate(t->params, true);
-	struct err why = ERR_INIT;
-	struct aws_answer w = { .attempts = 0 };
-	const char *arn;
-	int r = params ? ops_call(s->a, t->op, params, &w, &why) : no_memory(&why);
-
-	arn = cJSON_GetStringValue(jsn_get(w.json, "Arn"));
-	if (r == 0 && arn && str_format(s->connector, sizeof(s->connector), "%s", arn) < 0)
-		r = err_set(&why, ERR_INTERNAL, EBADMSG, "the connector's ARN is too long");
-	aws_answer_done(&w);
-	if ((r == -EINVAL || r == -EACCES) &&
-	    (strstr(why.msg, "assume") || strstr(why.msg, "unauthorized operation")))
-		return 0;
-	if (r < 0 && e)
-		*e = why;
-	return r < 0 ? r : 1;
-}
-
 int stack_connector_make(struct stack *s, bool update, struct err *e)
 {
 	AUTO_JSN *params = NULL;
-	struct attempt t = { NULL,
-			     update ? OP_UPDATE_NETWORK_CONNECTOR : OP_CREATE_NETWORK_CONNECTOR };
+	struct aws_answer w = { .attempts = 0 };
+	const char *arn;
 	int r = 0;
 
 	if (stack_attr(s, RES_CONNECTOR, "name", s->c->text[INFRA_EGRESS_NAME]) < 0)
@@ -86,10 +59,15 @@ int stack_connector_make(struct stack *s, bool update, struct err *e)
 	params = make_params(s, update);
 	if (r == 0 && !params)
 		r = no_memory(e);
-	t.params = params;
-	if (r == 0)
-		r = stack_poll(s, try_make, &t, STACK_ROLE_NS, "Lambda may take the operator role",
-			       e);
+	if (r == 0) /* which tries the operator role at once */
+		r = stack_call_with_role(s,
+					 update ? OP_UPDATE_NETWORK_CONNECTOR
+						: OP_CREATE_NETWORK_CONNECTOR,
+					 params, &w, e);
+	arn = cJSON_GetStringValue(jsn_get(w.json, "Arn"));
+	if (r == 0 && arn && str_format(s->connector, sizeof(s->connector), "%s", arn) < 0)
+		r = err_set(e, ERR_INTERNAL, EBADMSG, "the connector's ARN is too long");
+	aws_answer_done(&w);
 	if (r == 0)
 		r = stack_record(s, RES_CONNECTOR, s->connector, true, !update, e);
 	return r < 0 ? r : stack_connector_wait(s, e);
@@ -130,7 +108,7 @@ static int active(struct stack *s, void *arg, struct err *e)
 int stack_connector_wait(struct stack *s, struct err *e)
 {
 	bool managed = stack_ours(s, RES_CONNECTOR);
-	int r = stack_poll(s, active, NULL, STACK_GONE_NS, "the start of the network connector", e);
+	int r = stack_poll(s, active, NULL, STACK_GONE_NS, "the network connector works", e);
 
 	return r < 0 ? r : stack_record(s, RES_CONNECTOR, s->connector, managed, false, e);
 }
@@ -169,6 +147,5 @@ int stack_connector_delete(struct stack *s, struct err *e)
 		return err_set(e, ERR_INVALID, -r, "the connector's ARN");
 	r = stack_poll(s, ask_to_delete, id, STACK_GONE_NS, "the connector may be deleted", e);
 	return r < 0 ? r
-		     : stack_poll(s, gone, id, STACK_GONE_NS, "the end of the network connector",
-				  e);
+		     : stack_poll(s, gone, id, STACK_GONE_NS, "the network connector is gone", e);
 }

@@ -114,32 +114,10 @@ static int make_params(struct stack *s, bool update, cJSON **ret, struct err *e)
 
 /* --- making --- */
 
-struct attempt {
-	const cJSON *params;
-	enum aws_op_id op;
-};
-
-/* A role that was just made cannot be taken for some seconds. */
-static int try_make(struct stack *s, void *arg, struct err *e)
-{
-	const struct attempt *t = arg;
-	AUTO_JSN *params = cJSON_Duplicate(t->params, true);
-	struct err why = ERR_INIT;
-	struct aws_answer w = { .attempts = 0 };
-	int r = params ? ops_call(s->a, t->op, params, &w, &why) : no_memory(&why, "an image");
-
-	aws_answer_done(&w);
-	if (r == -EINVAL && (strstr(why.msg, "assume") || strstr(why.msg, "ssumed")))
-		return 0;
-	if (r < 0 && e)
-		*e = why;
-	return r < 0 ? r : 1;
-}
-
 int stack_image_make(struct stack *s, bool update, struct err *e)
 {
-	struct attempt t = { NULL, update ? OP_UPDATE_MICROVM_IMAGE : OP_CREATE_MICROVM_IMAGE };
 	AUTO_JSN *params = NULL;
+	struct aws_answer w = { .attempts = 0 };
 	bool managed = !update || stack_ours(s, RES_IMAGE);
 	int r = make_params(s, update, &params, e);
 
@@ -148,9 +126,11 @@ int stack_image_make(struct stack *s, bool update, struct err *e)
 			return no_memory(e, "recording the image");
 		r = stack_record(s, RES_IMAGE, s->image_arn, true, true, e);
 	}
-	t.params = params;
 	if (r == 0)
-		r = stack_poll(s, try_make, &t, STACK_ROLE_NS, "Lambda may take the build role", e);
+		r = stack_call_with_role(s,
+					 update ? OP_UPDATE_MICROVM_IMAGE : OP_CREATE_MICROVM_IMAGE,
+					 params, &w, e);
+	aws_answer_done(&w);
 	if (r == 0 && stack_attr(s, RES_IMAGE, "building", s->sha) < 0)
 		r = no_memory(e, "recording the image");
 	if (r == 0)
@@ -220,7 +200,7 @@ int stack_image_wait(struct stack *s, struct err *e)
 	const char *building;
 	char sha[STACK_SHA_LEN + 1];
 	bool managed = stack_ours(s, RES_IMAGE);
-	int r = stack_poll(s, built, NULL, STACK_BUILD_NS, "the build of the image", e);
+	int r = stack_poll(s, built, NULL, STACK_BUILD_NS, "the image is built", e);
 
 	if (r < 0)
 		return r;
@@ -307,27 +287,24 @@ static int end_all(struct stack *s, struct err *e)
 	if (r == -ENOENT)
 		return 0;
 	return r < 0 ? r
-		     : stack_poll(s, all_ended, NULL, STACK_GONE_NS, "the end of the sandboxes", e);
+		     : stack_poll(s, all_ended, NULL, STACK_GONE_NS, "the sandboxes have ended", e);
 }
 
 /* Refused while a build runs, and for a moment after the last sandbox has ended. */
 static int ask_to_delete(struct stack *s, void *arg, struct err *e)
 {
 	AUTO_JSN *p = by_image(s);
-	struct err why = ERR_INIT;
 	struct aws_answer w = { .attempts = 0 };
-	int r = p ? ops_call(s->a, OP_DELETE_MICROVM_IMAGE, p, &w, &why)
-		  : no_memory(&why, "DeleteMicrovmImage");
+	int r = p ? ops_call(s->a, OP_DELETE_MICROVM_IMAGE, p, &w, e)
+		  : no_memory(e, "DeleteMicrovmImage");
 
 	(void)arg;
 	aws_answer_done(&w);
 	if (r == 0 || r == -ENOENT)
 		return 1;
-	if (r == -EBUSY || (r == -EINVAL && (strstr(why.msg, "current state") ||
-					     strstr(why.msg, "running microvms"))))
+	if (r == -EBUSY || (r == -EINVAL && (strstr(e->msg, "current state") ||
+					     strstr(e->msg, "running microvms"))))
 		return 0;
-	if (e)
-		*e = why;
 	return r;
 }
 
@@ -358,6 +335,5 @@ int stack_image_delete(struct stack *s, bool force, struct err *e)
 	if (r == 0)
 		r = stack_poll(s, ask_to_delete, NULL, STACK_GONE_NS, "the image may be deleted",
 			       e);
-	return r < 0 ? r
-		     : stack_poll(s, image_gone, NULL, STACK_GONE_NS, "the end of the image", e);
+	return r < 0 ? r : stack_poll(s, image_gone, NULL, STACK_GONE_NS, "the image is gone", e);
 }

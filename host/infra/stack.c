@@ -115,15 +115,49 @@ int stack_poll(struct stack *s, int (*fn)(struct stack *s, void *arg, struct err
 	       int64_t limit_ns, const char *what, struct err *e)
 {
 	int64_t until = loop_now() + limit_ns, pause = PAUSE_FIRST_NS;
+	struct err why = ERR_INIT;
 	int r;
 
-	while ((r = fn(s, arg, e)) == 0) {
+	while ((r = fn(s, arg, &why)) == 0) {
 		if (loop_now() + pause > until)
-			return err_set(e, ERR_TIMEOUT, 0, "%s has not happened within %lld minutes",
-				       what, (long long)(limit_ns / 60000000000LL));
+			return err_set(e, ERR_TIMEOUT, 0,
+				       "waited %lld seconds until %s; the same command goes on%s%s",
+				       (long long)(limit_ns / 1000000000), what,
+				       why.code == ERR_NONE ? "" : ". The last answer: ", why.msg);
 		if (fetch_sleep(s->a->fetch, pause) < 0)
 			return err_set(e, ERR_UNAVAILABLE, EINTR, "waiting until %s", what);
 		pause = pause * 2 < PAUSE_LAST_NS ? pause * 2 : PAUSE_LAST_NS;
+		why = (struct err)ERR_INIT;
 	}
+	if (r < 0 && e)
+		*e = why;
 	return r < 0 ? r : 0;
+}
+
+struct attempt {
+	enum aws_op_id op;
+	const cJSON *params;
+	struct aws_answer *ret;
+};
+
+static int try_call(struct stack *s, void *arg, struct err *e)
+{
+	const struct attempt *t = arg;
+	AUTO_JSN *params = cJSON_Duplicate(t->params, true);
+	int r;
+
+	aws_answer_done(t->ret);
+	r = ops_call(s->a, t->op, params, t->ret, e);
+	if (r == -EINVAL && (strstr(e->msg, "ssume") || strstr(e->msg, "unauthorized operation")))
+		return 0;
+	return r < 0 ? r : 1;
+}
+
+int stack_call_with_role(struct stack *s, enum aws_op_id op, const cJSON *params,
+			 struct aws_answer *ret, struct err *e)
+{
+	struct attempt t = { op, params, ret };
+
+	*ret = (struct aws_answer){ .attempts = 0 };
+	return stack_poll(s, try_call, &t, STACK_ROLE_NS, "Lambda may take the new role", e);
 }

@@ -4,6 +4,7 @@
 
 #include "host/aws/aws.h"
 #include "host/aws/ec2.h"
+#include "host/aws/ops.h"
 #include "host/aws/query.h"
 #include "host/infra/config.h"
 #include "host/infra/plan.h"
@@ -99,11 +100,15 @@ int stack_connector_delete(struct stack *s, struct err *e) MUST_CHECK;
 
 int stack_delete(struct stack *s, enum infra_res res, bool force, struct err *e) MUST_CHECK;
 
-/* Calls FN (1: done, 0: again, negative: failed) with growing pauses until LIMIT_NS. */
+/* Calls FN (1: done, 0: again, negative: failed) with growing pauses until LIMIT_NS. WHAT says what is waited for: "the image is
+ * built". FN's E is never NULL, and may tell why it is to be called again. */
 int stack_poll(struct stack *s, int (*fn)(struct stack *s, void *arg, struct err *e), void *arg,
 	       int64_t limit_ns, const char *what, struct err *e) MUST_CHECK;
 #define STACK_GONE_NS  (600LL * 1000000000)
 #define STACK_BUILD_NS (1800LL * 1000000000)
 #define STACK_ROLE_NS  (120LL * 1000000000) /* until a new role may be taken */
+/* Calls an operation with a role that may be new: for some seconds it is refused. RET as of aws_call, of the last attempt. */
+int stack_call_with_role(struct stack *s, enum aws_op_id op, const cJSON *params,
+			 struct aws_answer *ret, struct err *e) MUST_CHECK;
 
 #endif

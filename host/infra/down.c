@@ -17,15 +17,15 @@ static int delete_group(struct stack *s, void *arg, struct err *e)
 	return r == 0 ? 1 : r == -EBUSY ? 0 : r;
 }
 
-/* What was recorded but never made has the name for an id. */
+/* What is recorded as about to be made has the name for an id; another's of that name is not ours to delete. */
 static int group_id(struct stack *s, char ret[EC2_ID_MAX], struct err *e)
 {
 	const char *id = s->rec[RES_GROUP].id;
 
 	if (str_starts(id, "sg-"))
 		return str_format(ret, EC2_ID_MAX, "%s", id);
-	return ec2_find_group(s->a, stack_attr_of(s, RES_GROUP, "vpc"), id, NULL, NULL, NULL, ret,
-			      e);
+	return ec2_find_group(s->a, stack_attr_of(s, RES_GROUP, "vpc"), id, NULL, "tag:" STACK_TAG,
+			      s->key, ret, e);
 }
 
 static int delete_one(struct stack *s, enum infra_res res, bool force, struct err *e)

@@ -15,33 +15,45 @@
 #define READ	 "agent-sandbox-s3-read"
 #define OPERATOR "agent-sandbox-network-connector"
 
-/* OWN is what only this role has (under *RET_POLICY), LOGS what it shares; either stays empty when there is none. */
-int stack_role_texts(const struct stack *s, enum infra_res res, struct buf *trust, struct buf *own,
-		     const char **ret_policy, struct buf *logs)
+static int make_texts(const struct stack *s, enum infra_res res, struct role_texts *ret)
 {
 	const char *subnets[INFRA_LIST_MAX];
 	size_t n = 0;
 	const cJSON *v;
 	int r;
 
-	*ret_policy = res == RES_BUILD_ROLE ? READ : OPERATOR;
 	if (res == RES_OPERATOR) {
 		cJSON_ArrayForEach(v, s->subnets) if (n < INFRA_LIST_MAX) subnets[n++] =
 			v->valuestring;
-		r = policy_operator_trust(trust);
-		return r < 0 ? r : policy_operator(&s->place, subnets, n, s->group, own);
+		r = policy_operator_trust(&ret->trust);
+		return r < 0 ? r : policy_operator(&s->place, subnets, n, s->group, &ret->own);
 	}
-	r = policy_trust(&s->place, trust);
+	r = policy_trust(&s->place, &ret->trust);
 	if (r == 0)
-		r = policy_logs(&s->place, s->c->text[INFRA_IMAGE_NAME], logs);
+		r = policy_logs(&s->place, s->c->text[INFRA_IMAGE_NAME], &ret->logs);
 	if (r == 0 && res == RES_BUILD_ROLE)
-		r = policy_read(&s->place, s->bucket, own);
+		r = policy_read(&s->place, s->bucket, &ret->own);
 	return r;
 }
 
-static const char *name_of(const struct stack *s, enum infra_res res)
+int stack_role_texts(const struct stack *s, enum infra_res res, struct role_texts *ret,
+		     struct err *e)
 {
-	return s->want[res].name;
+	int r;
+
+	ret->policy = res == RES_BUILD_ROLE ? READ : OPERATOR;
+	buf_init(&ret->trust, POLICY_MAX);
+	buf_init(&ret->own, POLICY_MAX);
+	buf_init(&ret->logs, POLICY_MAX);
+	r = make_texts(s, res, ret);
+	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "the policies of %s", s->want[res].name) : 0;
+}
+
+void role_texts_done(struct role_texts *t)
+{
+	buf_done(&t->trust);
+	buf_done(&t->own);
+	buf_done(&t->logs);
 }
 
 /* 1: the same. */
@@ -75,7 +87,7 @@ static bool wanted(const struct stack *s, const char *arn)
 /* What is attached and should not be goes, what is missing comes. COUNT: only tell how many those are. */
 static int attachments(struct stack *s, bool count, struct err *e)
 {
-	const char *role = name_of(s, RES_ROLE);
+	const char *role = s->want[RES_ROLE].name;
 	AUTO_JSN *list = NULL;
 	const cJSON *v;
 	int n = 0, r = iam_list_attached(s->a, role, &list, e);
@@ -96,49 +108,42 @@ static int attachments(struct stack *s, bool count, struct err *e)
 int stack_role_differs(struct stack *s, enum infra_res res, const cJSON *trust,
 		       const char **ret_why, struct err *e)
 {
-	AUTO_BUF want, own, logs;
-	AUTO_JSN *j = NULL;
-	const char *policy;
-	int r;
+	const char *role = s->want[res].name;
+	struct role_texts t;
+	AUTO_JSN *want = NULL;
+	int r = stack_role_texts(s, res, &t, e);
 
-	buf_init(&want, POLICY_MAX);
-	buf_init(&own, POLICY_MAX);
-	buf_init(&logs, POLICY_MAX);
-	r = stack_role_texts(s, res, &want, &own, &policy, &logs);
-	j = r == 0 ? cJSON_Parse(want.p) : NULL;
-	if (!j)
-		return err_set(e, ERR_INTERNAL, ENOMEM, "the policies of %s", name_of(s, res));
-	if (!cJSON_Compare(j, trust, true))
-		*ret_why = "its trust policy differs";
-	r = same(s, name_of(s, res), policy, &own, e);
-	if (r == 1)
-		r = same(s, name_of(s, res), LOGS, &logs, e);
-	if (r == 0)
-		*ret_why = "its policies differ";
+	if (r == 0) {
+		want = cJSON_Parse(t.trust.p);
+		if (!cJSON_Compare(want, trust, true))
+			*ret_why = "its trust policy differs";
+		r = same(s, role, t.policy, &t.own, e);
+		if (r == 1)
+			r = same(s, role, LOGS, &t.logs, e);
+		if (r == 0)
+			*ret_why = "its policies differ";
+	}
 	if (r == 1 && res == RES_ROLE) {
 		r = attachments(s, true, e);
 		if (r > 0)
 			*ret_why = "its attached policies differ";
 	}
+	role_texts_done(&t);
 	return r < 0 ? r : 0;
 }
 
 int stack_role_settle(struct stack *s, enum infra_res res, struct err *e)
 {
-	const char *role = name_of(s, res), *policy;
-	AUTO_BUF trust, own, logs;
-	int r;
+	const char *role = s->want[res].name;
+	struct role_texts t;
+	int r = stack_role_texts(s, res, &t, e);
 
-	buf_init(&trust, POLICY_MAX);
-	buf_init(&own, POLICY_MAX);
-	buf_init(&logs, POLICY_MAX);
-	r = stack_role_texts(s, res, &trust, &own, &policy, &logs);
-	if (r < 0)
-		return err_set(e, ERR_INTERNAL, -r, "the policies of %s", role);
-	r = iam_set_trust(s->a, role, trust.p, e);
-	if (r == 0 && own.len)
-		r = iam_put_policy(s->a, role, policy, own.p, e);
-	if (r == 0 && logs.len)
-		r = iam_put_policy(s->a, role, LOGS, logs.p, e);
+	if (r == 0)
+		r = iam_set_trust(s->a, role, t.trust.p, e);
+	if (r == 0 && t.own.len)
+		r = iam_put_policy(s->a, role, t.policy, t.own.p, e);
+	if (r == 0 && t.logs.len)
+		r = iam_put_policy(s->a, role, LOGS, t.logs.p, e);
+	role_texts_done(&t);
 	return r == 0 && res == RES_ROLE ? attachments(s, false, e) : r;
 }

@@ -79,8 +79,17 @@ int stack_refresh(struct stack *s, void (*warn)(const char *what, const struct e
 
 /* --- the parts --- */
 
-int stack_role_texts(const struct stack *s, enum infra_res res, struct buf *trust, struct buf *own,
-		     const char **ret_policy, struct buf *logs) MUST_CHECK;
+/* The policies of a role, as JSON. */
+struct role_texts { /* role_texts_done */
+	struct buf trust;
+	struct buf own;	    /* what only this role has; empty = nothing */
+	const char *policy; /* the name of that */
+	struct buf logs;    /* empty = nothing */
+};
+/* RET is to be released in any case. */
+int stack_role_texts(const struct stack *s, enum infra_res res, struct role_texts *ret,
+		     struct err *e) MUST_CHECK;
+void role_texts_done(struct role_texts *t);
 int stack_role_settle(struct stack *s, enum infra_res res, struct err *e) MUST_CHECK;
 int stack_role_differs(struct stack *s, enum infra_res res, const cJSON *trust,
 		       const char **ret_why, struct err *e) MUST_CHECK;

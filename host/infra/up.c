@@ -54,24 +54,19 @@ static int role_there(struct stack *s, void *arg, struct err *e)
 
 static int make_role(struct stack *s, enum infra_res res, struct err *e)
 {
-	const char *name = s->want[res].name, *policy;
 	struct awaited w = { res, false };
+	struct role_texts t;
 	char about[120];
-	AUTO_BUF trust, own, logs;
-	int r;
+	int r = stack_role_texts(s, res, &t, e);
 
-	buf_init(&trust, POLICY_MAX);
-	buf_init(&own, POLICY_MAX);
-	buf_init(&logs, POLICY_MAX);
-	r = stack_role_texts(s, res, &trust, &own, &policy, &logs);
+	ignore_result(str_format(about, sizeof(about), "%s of agent-sandbox-os MicroVMs",
+				 infra_kinds[res].say)); /* fits */
 	if (r == 0)
-		r = str_format(about, sizeof(about), "%s of agent-sandbox-os MicroVMs",
-			       infra_kinds[res].say);
-	if (r < 0)
-		return err_set(e, ERR_INTERNAL, -r, "the policies of %s", name);
-	r = record_role(s, res, true, true, e);
+		r = record_role(s, res, true, true, e);
 	if (r == 0)
-		r = iam_create_role(s->a, name, trust.p, about, STACK_TAG, s->key, e);
+		r = iam_create_role(s->a, s->want[res].name, t.trust.p, about, STACK_TAG, s->key,
+				    e);
+	role_texts_done(&t);
 	if (r == 0 || r == -EEXIST) /* the first of two attempts may have made it */
 		r = stack_poll(s, role_there, &w, ROLE_SHOWN_NS, "the role is shown", e);
 	if (r == 0 && !w.ours) /* somebody was quicker: it is theirs */

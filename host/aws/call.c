@@ -169,13 +169,15 @@ static int attempt(struct sending *s, struct aws_answer *ret, struct err *e)
 				   .body_len = s->c->body_len,
 				   .connect_ns = FETCH_CONNECT_NS,
 				   .limit_ns = left < most ? left : most };
-	int r = left > 0 ? prepare(s, e) : err_set(e, ERR_TIMEOUT, ETIMEDOUT, "%s", s->c->what);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (left <= 0)
+		return err_set(e, ERR_TIMEOUT, ETIMEDOUT, "%s", s->c->what);
 	q.url = s->url.p;
 	r = fetch_do(s->a->fetch, &q, &ret->reply, e);
-	return r < 0 ? err_wrap(e, "%s", s->c->what) : 0;
+	if (r < 0)
+		(void)err_wrap(e, "%s", s->c->what); /* without E it would forget what R was */
+	return r;
 }
 
 /* --- reading an error --- */
@@ -341,6 +343,9 @@ static int run(struct sending *s, struct aws_answer *ret, struct err *e)
 	do {
 		aws_answer_done(ret);
 		*ret = (struct aws_answer){ .attempts = ret->attempts + 1 };
+		r = prepare(s, e);
+		if (r < 0)
+			return r; /* credentials were looked for with attempts of their own */
 		r = attempt(s, ret, e);
 		if (r == 0)
 			r = take(s, ret, e);

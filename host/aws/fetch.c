@@ -134,6 +134,12 @@ static bool set_headers(struct exchange *x, const struct fetch_request *q)
 				(curl_off_t)q->body_len) == CURLE_OK;
 }
 
+/* For libcurl 0 is no limit at all: less than a millisecond is one. */
+static long limit_ms(int64_t ns)
+{
+	return ns > 1000000 ? (long)(ns / 1000000) : 1;
+}
+
 static bool set_options(struct exchange *x, const struct fetch_request *q)
 {
 	CURL *c = x->call.easy;
@@ -146,9 +152,9 @@ static bool set_options(struct exchange *x, const struct fetch_request *q)
 	       curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
 	       (!q->direct || curl_easy_setopt(c, CURLOPT_PROXY, "") == CURLE_OK) &&
 	       curl_easy_setopt(c, CURLOPT_USERAGENT, "asb/" ASB_VERSION) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(q->connect_ns / 1000000)) ==
+	       curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, limit_ms(q->connect_ns)) ==
 		       CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(q->limit_ns / 1000000)) == CURLE_OK &&
+	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, limit_ms(q->limit_ns)) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_ERRORBUFFER, x->why) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_WRITEDATA, x) == CURLE_OK;
@@ -248,9 +254,6 @@ static void read_headers(CURL *easy, struct fetch_reply *ret)
 	ret->date_s = read_date(header(easy, "date"));
 	v = header(easy, "retry-after");
 	ret->retry_after_s = v && str_to_u64(v, 0, 86400, &seconds) == 0 ? (int)seconds : -1;
-	v = header(easy, "content-type");
-	ret->json =
-		v && (str_starts(v, "application/json") || str_starts(v, "application/x-amz-json"));
 }
 
 static int wait_for(struct fetch *f, const struct exchange *x, const struct fetch_request *q,

@@ -38,7 +38,6 @@ struct fetch_reply { /* fetch_reply_done */
 	char error_type[160]; /* x-amzn-errortype as it came */
 	int64_t date_s;	      /* Date, Unix time; 0 = none */
 	int retry_after_s;    /* Retry-After in seconds, -1 = none */
-	bool json;	      /* Content-Type says so */
 	struct buf body;
 };
 

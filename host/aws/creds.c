@@ -222,7 +222,8 @@ int creds_find(struct aws *a, bool quick, struct aws_creds *ret, struct err *e)
 		return r < 0 ? r : 0;
 	(void)err_set(e, ERR_DENIED, 0,
 		      "no AWS credentials: neither the environment, nor the profile '%.80s', nor a "
-		      "container or instance role has any",
+		      "container or instance role has any (set AWS_PROFILE, or log in with the "
+		      "aws command; asb doctor shows what asb finds)",
 		      a->set.profile);
 	if (e)
 		e->errnum = ENOKEY;

@@ -50,23 +50,22 @@ static int container_token(struct buf *b, struct err *e)
 	const char *file = settings_env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
 	const char *token = settings_env("AWS_CONTAINER_AUTHORIZATION_TOKEN");
 	AUTO_BUF text;
-	int r = 0;
+	int r;
 
 	buf_init(&text, TOKEN_MAX);
 	if (!file && !token)
 		return 0;
 	if (file) {
 		r = creds_read_text(file, &text, e);
+		if (r < 0)
+			return r;
 		token = text.p ? text.p : "";
 	}
-	if (r == 0 && strpbrk(token, "\r\n"))
+	if (strpbrk(token, "\r\n"))
 		return err_set(e, ERR_INVALID, 0,
 			       "the container's authorization token has a line break");
-	if (r == 0)
-		r = buf_addf(b, "Authorization: %s", token);
-	return r < 0 && r != -EIO && e && !e->code
-		       ? err_set(e, ERR_INVALID, -r, "the container's token")
-		       : r;
+	r = buf_addf(b, "Authorization: %s", token);
+	return r < 0 ? err_set(e, ERR_INVALID, -r, "the container's token") : 0;
 }
 
 int creds_container(struct aws *a, struct aws_creds *ret, struct err *e)
@@ -154,7 +153,7 @@ static int imds_ask(struct aws *a, const char *method, const char *path, const c
 		limit = SECOND;
 	q.connect_ns = q.limit_ns = limit;
 	if (str_format(url, sizeof(url), "%.*s%s", (int)n, base, path) < 0 ||
-	    !str_starts(url, "http"))
+	    (!str_starts(url, "http://") && !str_starts(url, "https://")))
 		return -EINVAL;
 	return fetch_do(a->fetch, &q, ret, NULL);
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #define WORDS_MAX  64
 #define LIMIT_NS   (60LL * 1000000000)
 #define STDERR_MAX 4096
+#define TURN_MS	   200 /* where no pidfd tells that it has ended */
 
 /* Cuts S up in place as a POSIX shell would cut words that hold no variables. 0 or -EINVAL. */
 static int cut_words(char *s, char **words, size_t max)
@@ -66,9 +68,8 @@ static int drain(int *fd, struct buf *b)
 	return buf_add(b, p, (size_t)k) < 0 ? -EMSGSIZE : 0;
 }
 
-static int read_both(int *out, int *errors, struct buf *b, struct buf *complaint)
+static int read_both(int *out, int *errors, int64_t end, struct buf *b, struct buf *complaint)
 {
-	int64_t end = loop_now() + LIMIT_NS;
 	int r = 0;
 
 	while (r == 0 && (*out >= 0 || *errors >= 0)) {
@@ -86,6 +87,26 @@ static int read_both(int *out, int *errors, struct buf *b, struct buf *complaint
 			fd_close(errors); /* enough of it */
 	}
 	return r;
+}
+
+/* Its end, which may come long after that of its output; by force at END. */
+static int reap(const struct proc_child *c, int64_t end, int *ret_status)
+{
+	struct pollfd pf = { .fd = c->pidfd, .events = POLLIN };
+	bool late = false;
+
+	for (;;) {
+		pid_t p = waitpid(c->pid, ret_status, late ? 0 : WNOHANG);
+
+		if (p == c->pid || (p < 0 && errno != EINTR))
+			return late ? -ETIMEDOUT : 0;
+		if (!late && loop_now() >= end) {
+			ignore_result(proc_signal(c, SIGKILL));
+			late = true;
+		}
+		if (!late)
+			(void)poll(&pf, 1, TURN_MS);
+	}
 }
 
 static int pipe_of(int *rd, int *wr)
@@ -107,7 +128,8 @@ static int run(char *const *argv, struct buf *b, struct buf *complaint, struct e
 	AUTO_FD errors = -1;
 	AUTO_FD wr1 = -1;
 	AUTO_FD wr2 = -1;
-	int r = pipe_of(&out, &wr1), status = 0;
+	int64_t end = loop_now() + LIMIT_NS;
+	int r = pipe_of(&out, &wr1), late, status = 0;
 
 	if (r == 0)
 		r = pipe_of(&errors, &wr2);
@@ -122,11 +144,10 @@ static int run(char *const *argv, struct buf *b, struct buf *complaint, struct e
 		return err_wrap(e, "credential_process");
 	fd_close(&wr1);
 	fd_close(&wr2);
-	r = read_both(&out, &errors, b, complaint);
-	if (r < 0)
-		ignore_result(proc_signal(&child, SIGKILL));
-	while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR)
-		;
+	r = read_both(&out, &errors, end, b, complaint);
+	late = reap(&child, r < 0 ? 0 : end, &status);
+	if (r == 0)
+		r = late;
 	fd_close(&child.pidfd);
 	if (r < 0)
 		return err_set(e, ERR_DENIED, -r, "credential_process %.100s", argv[0]);

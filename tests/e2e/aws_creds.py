@@ -171,6 +171,7 @@ def machine(s):
     s.aws.imds = {}
     s.fails("switched off", "no AWS credentials", **{**imds, "AWS_EC2_METADATA_DISABLED": "true"})
     s.fails("nobody there", "no AWS credentials", **{**imds, "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:1"})
+    s.fails("an endpoint that is no URL", "no AWS credentials", **{**imds, "AWS_EC2_METADATA_SERVICE_ENDPOINT": "httpd"})
     before = len(s.aws.other)
     s.aws.faults.append(Fault("ListMicrovms", status=403, kind="ExpiredTokenException", body={"message": "expired"}))
     r = s.cloud.call("ls", "-a", env={**s.env, **imds})

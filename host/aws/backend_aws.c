@@ -47,11 +47,26 @@ static int on_record(void *arg, const struct state_record *r)
 	return 1;
 }
 
+/* A record whose VM was never made, or whose making nobody saw the end of. */
+static bool is_pending(const char *id)
+{
+	return str_starts(id, "aws-");
+}
+
+static int never_made(const char *id, struct err *e)
+{
+	(void)err_set(e, ERR_NOT_FOUND, 0,
+		      "%.60s: asb ended while it asked AWS for the MicroVM (asb ls --all shows "
+		      "whether there is one, asb rm forgets this name)",
+		      id);
+	return -ENOENT;
+}
+
 /* The session for the VM, and its record as far as there is one: state_record_done. */
 static int session_of(const char *id, struct aws **ret, struct state_record *rec, struct err *e)
 {
 	struct lookup l = { .id = id };
-	int r = state_each(on_record, &l, e);
+	int r = is_pending(id) ? never_made(id, e) : state_each(on_record, &l, e);
 
 	*rec = l.found;
 	if (r >= 0)
@@ -61,26 +76,13 @@ static int session_of(const char *id, struct aws **ret, struct state_record *rec
 	return r;
 }
 
-/* A record whose VM was never made, or whose making nobody saw the end of. */
-static bool is_pending(const char *id)
-{
-	return str_starts(id, "aws-");
-}
-
-static int never_made(const char *id, struct err *e)
-{
-	(void)err_set(e, ERR_NOT_FOUND, 0, "%.60s: asb ended while it asked AWS for the MicroVM",
-		      id);
-	return -ENOENT;
-}
-
 /* --- one VM --- */
 
 static int get(const char *id, cJSON **ret, struct err *e)
 {
 	struct state_record rec;
 	struct aws *a;
-	int r = is_pending(id) ? never_made(id, e) : session_of(id, &a, &rec, e);
+	int r = session_of(id, &a, &rec, e);
 
 	if (r < 0)
 		return r;
@@ -120,7 +122,7 @@ static int change(const char *id, enum aws_op_id op, enum sandbox_state want,
 {
 	struct state_record rec;
 	struct aws *a;
-	int r = is_pending(id) ? never_made(id, e) : session_of(id, &a, &rec, e);
+	int r = session_of(id, &a, &rec, e);
 
 	if (r < 0)
 		return r;
@@ -241,7 +243,7 @@ static int aws_route(const char *id, uint16_t port, bool fresh, struct backend_r
 	AUTO_JSN *doc = NULL;
 	struct aws *a;
 	const char *endpoint;
-	int r = is_pending(id) ? never_made(id, e) : session_of(id, &a, &rec, e);
+	int r = session_of(id, &a, &rec, e);
 
 	if (r < 0)
 		return r;

@@ -224,7 +224,7 @@ static int build_query(const struct aws_op *op, const cJSON *params, struct buf 
 static int build_body(const struct aws_op *op, const cJSON *params, struct buf *b)
 {
 	AUTO_JSN *o = cJSON_CreateObject();
-	bool any = false, some = false;
+	bool any = false;
 	char *text;
 	int r;
 
@@ -236,9 +236,8 @@ static int build_body(const struct aws_op *op, const cJSON *params, struct buf *
 			continue;
 		if (!cJSON_AddItemReferenceToObject(o, m->name, v))
 			return -ENOMEM;
-		some = true;
 	}
-	if (!any && !some)
+	if (!any)
 		return 0;
 	text = o ? cJSON_PrintUnformatted(o) : NULL;
 	if (!text)
@@ -428,7 +427,9 @@ static int one_page(struct aws *a, enum aws_op_id id, const struct paging *g, cJ
 		else
 			cJSON_DeleteItemFromObjectCaseSensitive(params, g->input);
 		if (r == 0)
-			r = jsn_add_str(params, g->input, next) ? 1 : -ENOMEM;
+			r = jsn_add_str(params, g->input, next)
+				    ? 1
+				    : err_set(e, ERR_INTERNAL, ENOMEM, "%s", ops_of(id)->name);
 	}
 	aws_answer_done(&w);
 	return r;

@@ -119,13 +119,12 @@ static int load(struct aws_settings *s, const char *region, struct err *e)
 	s->profile = settings_env("AWS_DEFAULT_PROFILE");
 	if (!s->profile)
 		s->profile = settings_env("AWS_PROFILE");
-	s->profile_chosen = s->profile != NULL;
-	if (!s->profile)
-		s->profile = "default";
-	if (s->profile_chosen && !settings_has_profile(s, s->profile))
+	if (s->profile && !settings_has_profile(s, s->profile)) /* somebody means to use it */
 		return err_set(e, ERR_NOT_FOUND, 0,
 			       "the profile '%.80s' is neither in %.150s nor in %.150s", s->profile,
 			       s->config_path, s->credentials_path);
+	if (!s->profile)
+		s->profile = "default";
 	return find_region(s, region, e);
 }
 

@@ -20,8 +20,7 @@
 struct aws_settings { /* settings_done */
 	struct ini config, credentials;
 	char config_path[PATH_MAX], credentials_path[PATH_MAX];
-	const char *profile; /* its name; points into the environment or is static */
-	bool profile_chosen; /* by the user: a profile that is missing is an error then */
+	const char *profile;		 /* its name; points into the environment or is static */
 	char region[AWS_REGION_MAX + 1]; /* "" = none found (yet) */
 	const char *region_from;	 /* for people; static or the name of a variable */
 };

@@ -49,18 +49,6 @@ static const struct member m_delete_network_connector_request[] = {
 	{ "Identifier", &s_network_connector_name, IN_PATH, 1, 0 }, { NULL }
 };
 static const struct shape s_delete_network_connector_request = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_delete_network_connector_request };
-static const struct member m_delete_network_connector_response[] = {
-	{ "Arn", &s_network_connector_name, IN_BODY, 1, 0 }, { "Name", &s_network_connector_name, IN_BODY, 1, 0 },
-	{ "Id", &s_network_connector_name, IN_BODY, 1, 0 },
-	{ "Configuration", &s_network_connector_configuration, IN_BODY, 0, 0 },
-	{ "OperatorRole", &s_network_connector_role_arn, IN_BODY, 0, 0 },
-	{ "State", &s_network_connector_state, IN_BODY, 0, 0 }, { NULL }
-};
-static const struct shape s_delete_network_connector_response = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_delete_network_connector_response };
-static const struct member m_get_network_connector_request[] = {
-	{ "Identifier", &s_network_connector_name, IN_PATH, 1, 0 }, { NULL }
-};
-static const struct shape s_get_network_connector_request = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_get_network_connector_request };
 static const struct shape s_network_connector_version = { SHAPE_NUMBER, 0, INT64_MAX, NULL, NULL, NULL };
 static const struct shape s_string = { SHAPE_STRING, 0, INT64_MAX, NULL, NULL, NULL };
 static const char *const words_3[] = { "DisallowedByVpcEncryptionControl", "Ec2RequestLimitExceeded", "InsufficientRolePermissions", "InternalError", "InvalidSecurityGroup", "InvalidSubnet", "SubnetOutOfIPAddresses", NULL };
@@ -122,9 +110,9 @@ const struct aws_op aws_ops_core[OP_COUNT - OP_MICROVMS_COUNT] = {
 	{ "CreateNetworkConnector", "POST", "/2026-04-04/network-connectors",
 	  &aws_lambda_core, &s_create_network_connector_request, &s_create_network_connector_response, 202 },
 	{ "DeleteNetworkConnector", "DELETE", "/2026-04-04/network-connectors/{Identifier}",
-	  &aws_lambda_core, &s_delete_network_connector_request, &s_delete_network_connector_response, 202 },
+	  &aws_lambda_core, &s_delete_network_connector_request, &s_create_network_connector_response, 202 },
 	{ "GetNetworkConnector", "GET", "/2026-04-04/network-connectors/{Identifier}",
-	  &aws_lambda_core, &s_get_network_connector_request, &s_get_network_connector_response, 200 },
+	  &aws_lambda_core, &s_delete_network_connector_request, &s_get_network_connector_response, 200 },
 	{ "ListNetworkConnectors", "GET", "/2026-04-04/network-connectors",
 	  &aws_lambda_core, &s_list_network_connectors_request, &s_list_network_connectors_response, 200 },
 	{ "UpdateNetworkConnector", "PUT", "/2026-04-04/network-connectors/{Identifier}",

@@ -39,10 +39,6 @@ static const struct member m_code_artifact[] = {
 	{ "uri", &s_non_blank_string, IN_BODY, 0, 0 }, { NULL }
 };
 static const struct shape s_code_artifact = { SHAPE_UNION, 0, INT64_MAX, NULL, NULL, m_code_artifact };
-static const struct member m_logging_disabled[] = {
-	{ NULL }
-};
-static const struct shape s_logging_disabled = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_logging_disabled };
 static const struct shape s_cloud_watch_logging_log_group_string = { SHAPE_STRING, 1, 512, NULL, NULL, NULL };
 static const struct member m_cloud_watch_logging[] = {
 	{ "logGroup", &s_cloud_watch_logging_log_group_string, IN_BODY, 0, 0 },
@@ -50,7 +46,7 @@ static const struct member m_cloud_watch_logging[] = {
 };
 static const struct shape s_cloud_watch_logging = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_cloud_watch_logging };
 static const struct member m_logging[] = {
-	{ "disabled", &s_logging_disabled, IN_BODY, 0, 0 }, { "cloudWatch", &s_cloud_watch_logging, IN_BODY, 0, 0 }, { NULL }
+	{ "disabled", &s_unit, IN_BODY, 0, 0 }, { "cloudWatch", &s_cloud_watch_logging, IN_BODY, 0, 0 }, { NULL }
 };
 static const struct shape s_logging = { SHAPE_UNION, 0, INT64_MAX, NULL, NULL, m_logging };
 static const struct shape s_create_microvm_image_request_egress_network_connectors_list = { SHAPE_LIST, 0, 1, NULL, &s_non_blank_string, NULL };
@@ -137,10 +133,6 @@ static const struct member m_create_microvm_shell_auth_token_request[] = {
 	{ "expirationInMinutes", &s_positive_integer, IN_BODY, 1, 0 }, { NULL }
 };
 static const struct shape s_create_microvm_shell_auth_token_request = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_create_microvm_shell_auth_token_request };
-static const struct member m_create_microvm_shell_auth_token_response[] = {
-	{ "authToken", &s_token_parts, IN_BODY, 1, 0 }, { NULL }
-};
-static const struct shape s_create_microvm_shell_auth_token_response = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_create_microvm_shell_auth_token_response };
 static const struct member m_delete_microvm_image_input[] = {
 	{ "imageIdentifier", &s_microvm_identifier, IN_PATH, 1, 0 }, { NULL }
 };
@@ -189,10 +181,6 @@ static const struct member m_get_microvm_response[] = {
 	{ "egressNetworkConnectors", &s_network_connector_list, IN_BODY, 0, 0 }, { NULL }
 };
 static const struct shape s_get_microvm_response = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_get_microvm_response };
-static const struct member m_get_microvm_image_input[] = {
-	{ "imageIdentifier", &s_microvm_identifier, IN_PATH, 1, 0 }, { NULL }
-};
-static const struct shape s_get_microvm_image_input = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_get_microvm_image_input };
 static const struct member m_get_microvm_image_output[] = {
 	{ "imageArn", &s_non_blank_string, IN_BODY, 1, 0 }, { "name", &s_image_name, IN_BODY, 1, 0 },
 	{ "state", &s_microvm_image_state, IN_BODY, 1, 0 }, { "latestActiveImageVersion", &s_non_blank_string, IN_BODY, 0, 0 },
@@ -222,11 +210,6 @@ static const struct member m_get_microvm_image_build_output[] = {
 	{ "createdAt", &s_timestamp, IN_BODY, 1, 0 }, { "snapshotBuild", &s_snapshot_build, IN_BODY, 0, 0 }, { NULL }
 };
 static const struct shape s_get_microvm_image_build_output = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_get_microvm_image_build_output };
-static const struct member m_get_microvm_image_version_input[] = {
-	{ "imageIdentifier", &s_microvm_identifier, IN_PATH, 1, 0 }, { "imageVersion", &s_non_blank_string, IN_PATH, 1, 0 },
-	{ NULL }
-};
-static const struct shape s_get_microvm_image_version_input = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_get_microvm_image_version_input };
 static const char *const words_8[] = { "ACTIVE", "INACTIVE", NULL };
 static const struct shape s_microvm_image_version_status = { SHAPE_STRING, 0, INT64_MAX, words_8, NULL, NULL };
 static const struct member m_get_microvm_image_version_output[] = {
@@ -295,27 +278,7 @@ static const struct member m_list_microvm_image_builds_output[] = {
 	{ "nextToken", &s_string, IN_BODY, 0, 0 }, { "items", &s_microvm_image_build_summaries, IN_BODY, 1, 0 }, { NULL }
 };
 static const struct shape s_list_microvm_image_builds_output = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_list_microvm_image_builds_output };
-static const struct member m_list_microvm_image_versions_input[] = {
-	{ "maxResults", &s_list_managed_microvm_image_versions_input_max_results_integer, IN_QUERY, 0, 0 },
-	{ "nextToken", &s_string, IN_QUERY, 0, 0 }, { "imageIdentifier", &s_microvm_identifier, IN_PATH, 1, 0 }, { NULL }
-};
-static const struct shape s_list_microvm_image_versions_input = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_list_microvm_image_versions_input };
-static const struct member m_microvm_image_version_summary[] = {
-	{ "baseImageArn", &s_non_blank_string, IN_BODY, 1, 0 }, { "baseImageVersion", &s_non_blank_string, IN_BODY, 0, 0 },
-	{ "buildRoleArn", &s_role_arn, IN_BODY, 1, 0 }, { "description", &s_string, IN_BODY, 0, 0 },
-	{ "codeArtifact", &s_code_artifact, IN_BODY, 1, 0 }, { "logging", &s_logging, IN_BODY, 0, 0 },
-	{ "egressNetworkConnectors", &s_create_microvm_image_request_egress_network_connectors_list, IN_BODY, 0, 0 },
-	{ "cpuConfigurations", &s_cpu_configuration_list, IN_BODY, 0, 0 }, { "resources", &s_resources_list, IN_BODY, 0, 0 },
-	{ "additionalOsCapabilities", &s_capability_list, IN_BODY, 0, 0 }, { "hooks", &s_hooks, IN_BODY, 0, 0 },
-	{ "environmentVariables", &s_environment_variable_map, IN_BODY, 0, 0 },
-	{ "imageArn", &s_non_blank_string, IN_BODY, 1, 0 }, { "imageVersion", &s_non_blank_string, IN_BODY, 1, 0 },
-	{ "state", &s_microvm_image_version_state, IN_BODY, 1, 0 },
-	{ "status", &s_microvm_image_version_status, IN_BODY, 1, 0 }, { "createdAt", &s_timestamp, IN_BODY, 1, 0 },
-	{ "updatedAt", &s_timestamp, IN_BODY, 0, 0 }, { "stateReason", &s_string, IN_BODY, 0, 0 },
-	{ "tags", &s_tags, IN_BODY, 0, 0 }, { NULL }
-};
-static const struct shape s_microvm_image_version_summary = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_microvm_image_version_summary };
-static const struct shape s_microvm_image_version_summary_list = { SHAPE_LIST, 0, INT64_MAX, NULL, &s_microvm_image_version_summary, NULL };
+static const struct shape s_microvm_image_version_summary_list = { SHAPE_LIST, 0, INT64_MAX, NULL, &s_get_microvm_image_version_output, NULL };
 static const struct member m_list_microvm_image_versions_output[] = {
 	{ "nextToken", &s_string, IN_BODY, 0, 0 }, { "items", &s_microvm_image_version_summary_list, IN_BODY, 1, 0 }, { NULL }
 };
@@ -363,14 +326,6 @@ static const struct member m_list_tags_response[] = {
 	{ "Tags", &s_tags, IN_BODY, 0, 0 }, { NULL }
 };
 static const struct shape s_list_tags_response = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_list_tags_response };
-static const struct member m_resume_microvm_request[] = {
-	{ "microvmIdentifier", &s_microvm_identifier, IN_PATH, 1, 0 }, { NULL }
-};
-static const struct shape s_resume_microvm_request = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_resume_microvm_request };
-static const struct member m_resume_microvm_response[] = {
-	{ NULL }
-};
-static const struct shape s_resume_microvm_response = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_resume_microvm_response };
 static const struct shape s_run_microvm_request_maximum_duration_in_seconds_integer = { SHAPE_NUMBER, 1, 28800, NULL, NULL, NULL };
 static const struct member m_run_microvm_request[] = {
 	{ "ingressNetworkConnectors", &s_network_connector_list, IN_BODY, 0, 0 },
@@ -382,37 +337,10 @@ static const struct member m_run_microvm_request[] = {
 	{ "clientToken", &s_create_microvm_image_request_client_token_string, IN_BODY, 0, 1 }, { NULL }
 };
 static const struct shape s_run_microvm_request = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_run_microvm_request };
-static const struct member m_run_microvm_response[] = {
-	{ "microvmId", &s_microvm_identifier, IN_BODY, 1, 0 }, { "state", &s_microvm_state, IN_BODY, 1, 0 },
-	{ "endpoint", &s_non_blank_string, IN_BODY, 1, 0 }, { "imageArn", &s_role_arn, IN_BODY, 1, 0 },
-	{ "imageVersion", &s_non_blank_string, IN_BODY, 1, 0 }, { "executionRoleArn", &s_role_arn, IN_BODY, 0, 0 },
-	{ "idlePolicy", &s_idle_policy, IN_BODY, 0, 0 }, { "maximumDurationInSeconds", &s_integer, IN_BODY, 1, 0 },
-	{ "startedAt", &s_timestamp, IN_BODY, 1, 0 }, { "terminatedAt", &s_timestamp, IN_BODY, 0, 0 },
-	{ "stateReason", &s_non_blank_string, IN_BODY, 0, 0 },
-	{ "ingressNetworkConnectors", &s_network_connector_list, IN_BODY, 0, 0 },
-	{ "egressNetworkConnectors", &s_network_connector_list, IN_BODY, 0, 0 }, { NULL }
-};
-static const struct shape s_run_microvm_response = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_run_microvm_response };
-static const struct member m_suspend_microvm_request[] = {
-	{ "microvmIdentifier", &s_microvm_identifier, IN_PATH, 1, 0 }, { NULL }
-};
-static const struct shape s_suspend_microvm_request = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_suspend_microvm_request };
-static const struct member m_suspend_microvm_response[] = {
-	{ NULL }
-};
-static const struct shape s_suspend_microvm_response = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_suspend_microvm_response };
 static const struct member m_tag_resource_request[] = {
 	{ "Resource", &s_taggable_resource, IN_PATH, 1, 0 }, { "Tags", &s_tags, IN_BODY, 1, 0 }, { NULL }
 };
 static const struct shape s_tag_resource_request = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_tag_resource_request };
-static const struct member m_terminate_microvm_request[] = {
-	{ "microvmIdentifier", &s_microvm_identifier, IN_PATH, 1, 0 }, { NULL }
-};
-static const struct shape s_terminate_microvm_request = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_terminate_microvm_request };
-static const struct member m_terminate_microvm_response[] = {
-	{ NULL }
-};
-static const struct shape s_terminate_microvm_response = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_terminate_microvm_response };
 static const struct shape s_tag_key_list = { SHAPE_LIST, 0, INT64_MAX, NULL, &s_create_microvm_image_request_client_token_string, NULL };
 static const struct member m_untag_resource_request[] = {
 	{ "Resource", &s_taggable_resource, IN_PATH, 1, 0 }, { "tagKeys", &s_tag_key_list, IN_QUERY, 1, 0 }, { NULL }
@@ -449,21 +377,6 @@ static const struct member m_update_microvm_image_version_request[] = {
 	{ "status", &s_microvm_image_version_status, IN_BODY, 1, 0 }, { NULL }
 };
 static const struct shape s_update_microvm_image_version_request = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_update_microvm_image_version_request };
-static const struct member m_update_microvm_image_version_response[] = {
-	{ "baseImageArn", &s_non_blank_string, IN_BODY, 1, 0 }, { "baseImageVersion", &s_non_blank_string, IN_BODY, 0, 0 },
-	{ "buildRoleArn", &s_role_arn, IN_BODY, 1, 0 }, { "description", &s_string, IN_BODY, 0, 0 },
-	{ "codeArtifact", &s_code_artifact, IN_BODY, 1, 0 }, { "logging", &s_logging, IN_BODY, 0, 0 },
-	{ "egressNetworkConnectors", &s_create_microvm_image_request_egress_network_connectors_list, IN_BODY, 0, 0 },
-	{ "cpuConfigurations", &s_cpu_configuration_list, IN_BODY, 0, 0 }, { "resources", &s_resources_list, IN_BODY, 0, 0 },
-	{ "additionalOsCapabilities", &s_capability_list, IN_BODY, 0, 0 }, { "hooks", &s_hooks, IN_BODY, 0, 0 },
-	{ "environmentVariables", &s_environment_variable_map, IN_BODY, 0, 0 },
-	{ "imageArn", &s_non_blank_string, IN_BODY, 1, 0 }, { "imageVersion", &s_non_blank_string, IN_BODY, 1, 0 },
-	{ "state", &s_microvm_image_version_state, IN_BODY, 1, 0 },
-	{ "status", &s_microvm_image_version_status, IN_BODY, 1, 0 }, { "createdAt", &s_timestamp, IN_BODY, 1, 0 },
-	{ "updatedAt", &s_timestamp, IN_BODY, 0, 0 }, { "stateReason", &s_string, IN_BODY, 0, 0 },
-	{ "tags", &s_tags, IN_BODY, 0, 0 }, { NULL }
-};
-static const struct shape s_update_microvm_image_version_response = { SHAPE_STRUCT, 0, INT64_MAX, NULL, NULL, m_update_microvm_image_version_response };
 
 const struct aws_op aws_ops_microvms[OP_MICROVMS_COUNT] = {
 	{ "CreateMicrovmAuthToken", "POST", "/2025-09-09/microvms/{microvmIdentifier}/auth-token",
@@ -471,7 +384,7 @@ const struct aws_op aws_ops_microvms[OP_MICROVMS_COUNT] = {
 	{ "CreateMicrovmImage", "POST", "/2025-09-09/microvm-images",
 	  &aws_lambda_microvms, &s_create_microvm_image_request, &s_create_microvm_image_response, 201 },
 	{ "CreateMicrovmShellAuthToken", "POST", "/2025-09-09/microvms/{microvmIdentifier}/shell-auth-token",
-	  &aws_lambda_microvms, &s_create_microvm_shell_auth_token_request, &s_create_microvm_shell_auth_token_response, 200 },
+	  &aws_lambda_microvms, &s_create_microvm_shell_auth_token_request, &s_create_microvm_auth_token_response, 200 },
 	{ "DeleteMicrovmImage", "DELETE", "/2025-09-09/microvm-images/{imageIdentifier}",
 	  &aws_lambda_microvms, &s_delete_microvm_image_input, &s_delete_microvm_image_output, 200 },
 	{ "DeleteMicrovmImageVersion", "DELETE", "/2025-09-09/microvm-images/{imageIdentifier}/versions/{imageVersion}",
@@ -479,11 +392,11 @@ const struct aws_op aws_ops_microvms[OP_MICROVMS_COUNT] = {
 	{ "GetMicrovm", "GET", "/2025-09-09/microvms/{microvmIdentifier}",
 	  &aws_lambda_microvms, &s_get_microvm_request, &s_get_microvm_response, 200 },
 	{ "GetMicrovmImage", "GET", "/2025-09-09/microvm-images/{imageIdentifier}",
-	  &aws_lambda_microvms, &s_get_microvm_image_input, &s_get_microvm_image_output, 200 },
+	  &aws_lambda_microvms, &s_delete_microvm_image_input, &s_get_microvm_image_output, 200 },
 	{ "GetMicrovmImageBuild", "GET", "/2025-09-09/microvm-images/{imageIdentifier}/versions/{imageVersion}/builds/{buildId}",
 	  &aws_lambda_microvms, &s_get_microvm_image_build_input, &s_get_microvm_image_build_output, 200 },
 	{ "GetMicrovmImageVersion", "GET", "/2025-09-09/microvm-images/{imageIdentifier}/versions/{imageVersion}",
-	  &aws_lambda_microvms, &s_get_microvm_image_version_input, &s_get_microvm_image_version_output, 200 },
+	  &aws_lambda_microvms, &s_delete_microvm_image_version_input, &s_get_microvm_image_version_output, 200 },
 	{ "ListManagedMicrovmImageVersions", "GET", "/2025-09-09/managed-microvm-images/{imageIdentifier}/versions",
 	  &aws_lambda_microvms, &s_list_managed_microvm_image_versions_input, &s_list_managed_microvm_image_versions_output, 200 },
 	{ "ListManagedMicrovmImages", "GET", "/2025-09-09/managed-microvm-images",
@@ -491,7 +404,7 @@ const struct aws_op aws_ops_microvms[OP_MICROVMS_COUNT] = {
 	{ "ListMicrovmImageBuilds", "GET", "/2025-09-09/microvm-images/{imageIdentifier}/versions/{imageVersion}/builds",
 	  &aws_lambda_microvms, &s_list_microvm_image_builds_input, &s_list_microvm_image_builds_output, 200 },
 	{ "ListMicrovmImageVersions", "GET", "/2025-09-09/microvm-images/{imageIdentifier}/versions",
-	  &aws_lambda_microvms, &s_list_microvm_image_versions_input, &s_list_microvm_image_versions_output, 200 },
+	  &aws_lambda_microvms, &s_list_managed_microvm_image_versions_input, &s_list_microvm_image_versions_output, 200 },
 	{ "ListMicrovmImages", "GET", "/2025-09-09/microvm-images",
 	  &aws_lambda_microvms, &s_list_microvm_images_request, &s_list_microvm_images_response, 200 },
 	{ "ListMicrovms", "GET", "/2025-09-09/microvms",
@@ -499,19 +412,19 @@ const struct aws_op aws_ops_microvms[OP_MICROVMS_COUNT] = {
 	{ "ListTags", "GET", "/2017-03-31/tags/{Resource}",
 	  &aws_lambda_microvms, &s_list_tags_request, &s_list_tags_response, 200 },
 	{ "ResumeMicrovm", "POST", "/2025-09-09/microvms/{microvmIdentifier}/resume",
-	  &aws_lambda_microvms, &s_resume_microvm_request, &s_resume_microvm_response, 200 },
+	  &aws_lambda_microvms, &s_get_microvm_request, &s_unit, 200 },
 	{ "RunMicrovm", "POST", "/2025-09-09/microvms",
-	  &aws_lambda_microvms, &s_run_microvm_request, &s_run_microvm_response, 200 },
+	  &aws_lambda_microvms, &s_run_microvm_request, &s_get_microvm_response, 200 },
 	{ "SuspendMicrovm", "POST", "/2025-09-09/microvms/{microvmIdentifier}/suspend",
-	  &aws_lambda_microvms, &s_suspend_microvm_request, &s_suspend_microvm_response, 200 },
+	  &aws_lambda_microvms, &s_get_microvm_request, &s_unit, 200 },
 	{ "TagResource", "POST", "/2017-03-31/tags/{Resource}",
 	  &aws_lambda_microvms, &s_tag_resource_request, NULL, 204 },
 	{ "TerminateMicrovm", "DELETE", "/2025-09-09/microvms/{microvmIdentifier}",
-	  &aws_lambda_microvms, &s_terminate_microvm_request, &s_terminate_microvm_response, 200 },
+	  &aws_lambda_microvms, &s_get_microvm_request, &s_unit, 200 },
 	{ "UntagResource", "DELETE", "/2017-03-31/tags/{Resource}",
 	  &aws_lambda_microvms, &s_untag_resource_request, NULL, 204 },
 	{ "UpdateMicrovmImage", "PUT", "/2025-09-09/microvm-images/{imageIdentifier}",
 	  &aws_lambda_microvms, &s_update_microvm_image_request, &s_update_microvm_image_response, 200 },
 	{ "UpdateMicrovmImageVersion", "PATCH", "/2025-09-09/microvm-images/{imageIdentifier}/versions/{imageVersion}",
-	  &aws_lambda_microvms, &s_update_microvm_image_version_request, &s_update_microvm_image_version_response, 200 },
+	  &aws_lambda_microvms, &s_update_microvm_image_version_request, &s_get_microvm_image_version_output, 200 },
 };

@@ -147,6 +147,7 @@ static void test_op(const cJSON *model, const struct aws_op *op)
 
 	differences = 0;
 	if (!o || strcmp(op->method, text(http, "method")) != 0 ||
+	    strlen(op->path) != strcspn(text(http, "requestUri"), "?") ||
 	    strncmp(op->path, text(http, "requestUri"), strlen(op->path)) != 0 ||
 	    op->ok != (int)limit(http, "responseCode", 200))
 		differ(op->name, "method, path or status");

@@ -222,13 +222,13 @@ struct backend {
 	 * records, names without a machine). Cheap when there is none. Call it before names are recorded for create, restore or
 	 * branch: from there until these have made their machines nobody else collects the names. */
 	void (*collect)(void);
+	/* The same and more, on request: PRUNE_… flags. */
+	int (*prune)(unsigned flags, prune_fn *fn, void *arg, struct err *e);
 
 	const struct snapshot_ops *snapshots; /* NULL: it has none */
 
 	/* CPUs, memory and network of a sandbox are its image's: options for them are refused. */
 	bool size_of_image;
-	/* The same and more, on request: PRUNE_… flags. */
-	int (*prune)(unsigned flags, prune_fn *fn, void *arg, struct err *e);
 
 	const struct image_ops *images; /* NULL: it has no images that asb could make */
 };

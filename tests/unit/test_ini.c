@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LINK: host/aws/ini.c */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host/aws/ini.h"
@@ -119,10 +120,37 @@ static void test_hostile(void)
 	ini_done(&i);
 }
 
+/* LEN bytes of UNIT again and again. */
+static int repeated(const char *unit, size_t len)
+{
+	size_t n = strlen(unit);
+	char *text = malloc(len);
+	struct ini i;
+	int r;
+
+	for (size_t k = 0; k < len; k++)
+		text[k] = unit[k % n];
+	r = ini_parse(&i, INI_CONFIG, text, len);
+	ini_done(&i);
+	free(text);
+	return r;
+}
+
+static void test_caps(void)
+{
+	ok_int(repeated("# x\n", INI_FILE_MAX), 0, "as long as a file may be");
+	ok_int(repeated("# x\n", INI_FILE_MAX + 4), -ENOSPC, "longer than that");
+	ok_int(repeated("[a]\n", 16384 * 4), 0, "as many sections as there may be");
+	ok_int(repeated("[a]\n", 16385 * 4), -ENOSPC, "one more");
+	ok_int(repeated("[a]\nk=v\nl=w\n", 8192 * 12), 0, "as many keys as there may be");
+	ok_int(repeated("[a]\nk=v\nl=w\n", 8192 * 12 + 8), -ENOSPC, "one more");
+}
+
 int main(void)
 {
 	test_config();
 	test_credentials();
 	test_hostile();
+	test_caps();
 	return tap_done();
 }

@@ -229,7 +229,7 @@ static void serve_private(struct app *a)
 
 /*
  * musl's allocator gives a page back with the last object in it and takes one again for the next, which costs a short request
- * more than all its other allocations. One object of each of its sizes, kept for ever, keeps those pages.
+ * more than all its other allocations. One object of about each of its sizes, kept for ever, keeps those pages.
  */
 static void keep_heap(void)
 {

@@ -237,28 +237,25 @@ static bool has_groups(int parent, const char *name)
  */
 static bool remove_group(int parent, const char *name, int depth, unsigned *budget)
 {
-	AUTO_FD fd = -1;
-	int again;
-	DIR *d;
 	struct dirent *ent;
+	int fd;
+	DIR *d;
 
 	if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 		return true;
 	if (errno != EBUSY || depth == 0 || *budget == 0 || !has_groups(parent, name))
 		return false;
 	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || !cgroup_empty(fd))
-		return false;
-	again = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	d = again < 0 ? NULL : fdopendir(again);
+	d = fd < 0 || !cgroup_empty(fd) ? NULL : fdopendir(fd);
 	if (!d) {
-		fd_close(&again);
+		fd_close(&fd);
 		return false;
 	}
 	while (*budget && (ent = readdir(d)))
-		if (ent->d_type == DT_DIR && ent->d_name[0] != '.') {
+		if (ent->d_type == DT_DIR && strcmp(ent->d_name, ".") != 0 &&
+		    strcmp(ent->d_name, "..") != 0) {
 			(*budget)--;
-			(void)remove_group(fd, ent->d_name, depth - 1, budget);
+			(void)remove_group(dirfd(d), ent->d_name, depth - 1, budget);
 		}
 	(void)closedir(d);
 	return unlinkat(parent, name, AT_REMOVEDIR) == 0;

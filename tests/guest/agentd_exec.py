@@ -481,7 +481,7 @@ equal(a.sh("true")[0], 200, "reopened")
 # --- groups that a command makes in its own
 if CGROUP:
     WORK = "/sys/fs/cgroup/asb/work"
-    mine = f"g={WORK}/$(sed -n 's,^0::.*/,,p' /proc/self/cgroup); mkdir -p $g/a/b $g/c"
+    mine = f"g={WORK}/$(sed -n 's,^0::.*/,,p' /proc/self/cgroup); mkdir -p $g/a/b $g/c $g/.d"
     left = lambda: a.sh("true") and [n for n in os.listdir(WORK) if n[0] == "x"]  # the end of a command is when they are swept
     ok(until(lambda: not left()), "no group is left so far", left())
     equal(a.sh(mine)[1]["exit_code"], 0, "a command makes groups below its own")

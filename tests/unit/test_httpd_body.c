@@ -281,23 +281,29 @@ static void test_bulk(void)
 	ok(receive(fd, true) == 200 && !sink.wrong, "the same in small pieces");
 }
 
-static void test_bulk_cut(void)
+/* A client that has sent the head, of N bytes, and half of the body. */
+static int half_sent(size_t n)
 {
-	size_t n = make_request();
-	AUTO_FD fd = dial();
+	int fd = dial();
 
 	spin(50); /* the last of those before */
 	ended = 0;
 	sink = (struct sink){ .budget = SIZE_MAX };
 	feed(fd, request, n + BULK / 2, SIZE_MAX);
+	return fd;
+}
+
+static void test_bulk_cut(void)
+{
+	size_t n = make_request();
+	AUTO_FD fd = half_sent(n);
+
 	spin(30);
 	ok(ended == 0 && sink.got == BULK / 2, "half of a large body is waited with");
 	fd_close(&fd);
 	spin(50);
 	ok(ended == 1 && httpd_connections(server) == 0, "until the client goes");
-	fd = dial();
-	sink = (struct sink){ .budget = SIZE_MAX };
-	feed(fd, request, n + BULK / 2, SIZE_MAX);
+	fd = half_sent(n);
 	sink.refuse = true;
 	feed(fd, request + n + BULK / 2, 1000, SIZE_MAX);
 	ok_int(receive(fd, true), 410, "an answer in the middle of it arrives");
@@ -329,16 +335,36 @@ static void test_bulk_later(void)
 
 static void test_bulk_idle(void)
 {
-	size_t n = make_request();
-	AUTO_FD fd = dial();
+	AUTO_FD fd = half_sent(make_request());
 
-	spin(50); /* the last of those before */
-	ended = 0;
-	sink = (struct sink){ .budget = SIZE_MAX };
-	feed(fd, request, n + BULK / 2, SIZE_MAX);
 	for (int i = 0; i < 100 && !ended; i++)
 		spin(100);
 	ok_int(ended, 1, "a client that sends nothing for the idle limit is cut");
+}
+
+/* A body of N bytes under HEAD, with TAIL behind it, leaves its connection to the next request. */
+static void stays_open(const char *head, size_t n, const char *tail, const char *what)
+{
+	size_t at = strlen(head);
+	AUTO_FD fd = dial();
+
+	memcpy(request, head, at);
+	memset(request + at, 'b', n);
+	memcpy(request + at + n, tail, strlen(tail));
+	sink = (struct sink){ .budget = SIZE_MAX };
+	feed(fd, request, at + n + strlen(tail), SIZE_MAX);
+	ok(receive(fd, false) == 200 && sink.got == n, "%s arrives", what);
+	feed(fd, S("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n"), SIZE_MAX);
+	ok_int(receive(fd, false), 200, "and its connection goes on");
+}
+
+static void test_not_in_bulk(void)
+{
+	stays_open("POST /bulk HTTP/1.1\r\nHost: h\r\nContent-Length: 1048576\r\n\r\n", 1 << 20, "",
+		   "a body of 1 MiB");
+	stays_open("POST /bulk HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+		   "300000\r\n",
+		   BULK, "\r\n0\r\n\r\n", "a body in chunks");
 }
 
 static void test_stop(void)
@@ -373,6 +399,7 @@ int main(void)
 	test_bulk_cut();
 	test_bulk_later();
 	test_bulk_idle();
+	test_not_in_bulk();
 	test_stop();
 	loop_done(&loop);
 	return tap_done();

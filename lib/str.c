@@ -199,18 +199,3 @@ int str_format(char *out, size_t size, const char *fmt, ...)
 	va_end(ap);
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
-
-void str_size(uint64_t n, char out[STR_SIZE])
-{
-	static const char units[][4] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	unsigned u = 0;
-	uint64_t tenths = n * 10;
-
-	while (u + 1 < ARRAY_LEN(units) && n >> (10 * (u + 1)))
-		u++;
-	if (u)
-		tenths = (n >> (10 * (u - 1))) * 10 / 1024;
-	ignore_result(u ? str_format(out, STR_SIZE, "%llu.%llu %s", (unsigned long long)tenths / 10,
-				     (unsigned long long)tenths % 10, units[u])
-			: str_format(out, STR_SIZE, "%llu B", (unsigned long long)n)); /* fits */
-}

@@ -21,9 +21,6 @@ int str_to_ns(const char *s, uint64_t max_s, int64_t *ret_ns) MUST_CHECK;
  * a bare number counts UNIT bytes. */
 int str_to_bytes(const char *s, uint64_t unit, uint64_t *ret) MUST_CHECK;
 
-/* A number of bytes for people: "12.3 MiB". */
-#define STR_SIZE 16
-void str_size(uint64_t n, char out[STR_SIZE]);
 bool str_starts(const char *s, const char *prefix);
 bool str_is_utf8(const char *p, size_t n); /* RFC 3629, no surrogates, no overlong forms */
 

@@ -12,7 +12,6 @@
 #include "lib/buf.h"
 #include "lib/jsn.h"
 #include "lib/loop.h"
-#include "lib/str.h"
 
 /*
  * asb cp. An argument with a ':' before any '/' is NAME:PATH, as in docker cp; a file whose name has one is written ./a:b. The PATH
@@ -77,22 +76,22 @@ static void on_progress(void *arg, uint64_t bytes)
 {
 	struct cp *p = arg;
 	int64_t now = loop_now();
-	char text[STR_SIZE];
+	char text[OUT_SIZE_LEN];
 
 	if (now - p->shown < PROGRESS_NS || p->c->val[OPT_VERBOSE].set)
 		return;
 	p->shown = now;
-	str_size(bytes, text);
+	out_size((double)bytes, text);
 	p->progress.fn(p->progress.arg, text, (now - p->begun) / 1000000);
 }
 
 static int told(const struct cp *p, const struct copy_count *n)
 {
 	cJSON *j;
-	char text[STR_SIZE];
+	char text[OUT_SIZE_LEN];
 
 	if (!out_json_wanted()) {
-		str_size(n->bytes, text);
+		out_size((double)n->bytes, text);
 		if (strcmp(p->to.path, "-") != 0 || *p->to.name)
 			out_note("copied %s in %llu %s to %s", text, (unsigned long long)n->members,
 				 n->members == 1 ? "file" : "files and directories",

@@ -66,13 +66,13 @@ static int close_target(struct target *t, int r, struct err *e)
 static int told(const struct cli *c, uint64_t bytes)
 {
 	const char *file = c->names[1];
-	char text[STR_SIZE];
+	char text[OUT_SIZE_LEN];
 	cJSON *j;
 
 	if (is_stdio(file))
 		return 0;
 	if (!out_json_wanted()) {
-		str_size(bytes, text);
+		out_size((double)bytes, text);
 		out_note("saved %s: %s", text, file);
 		return 0;
 	}

@@ -84,10 +84,10 @@ struct listing {
 
 static int add_row(struct listing *l, const struct snapshot_info *i)
 {
-	char memory[24], bytes[STR_SIZE], disk[STR_SIZE], time[32];
+	char memory[24], bytes[OUT_SIZE_LEN], disk[OUT_SIZE_LEN], time[32];
 
-	str_size(i->bytes, bytes);
-	str_size(i->disk_bytes, disk);
+	out_size((double)i->bytes, bytes);
+	out_size((double)i->disk_bytes, disk);
 	ignore_result(str_format(memory, sizeof(memory), "%llu MiB", /* fits */
 				 (unsigned long long)i->memory_mib));
 	if (i->broken[0])

@@ -3,6 +3,7 @@
 #define AGENTD_FSOP_H
 
 #include <cJSON.h>
+#include <dirent.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
@@ -77,6 +78,9 @@ int fsop_open_dir(int dir, const char *name, bool one_fs) MUST_CHECK;
 /* The path of where we are, for answers: appends "/NAME" to B and returns in *RET_OLD what fsop_pop wants. */
 int fsop_push(struct buf *b, const char *name, size_t *ret_old) MUST_CHECK;
 void fsop_pop(struct buf *b, size_t old);
+/* The next entry of D, but for "." and "..", with its name pushed on B, which stays there when the caller does not pop it. 1, 0 at
+ * the end, or a negative errno. *RET_NAME lives until the next call. */
+int fsop_next(DIR *d, struct buf *b, const char **ret_name, size_t *ret_old) MUST_CHECK;
 
 /* Verbs of the worker, see worker.h; ARGV as routes_fsop.c makes it. */
 int fsop_list(int argc, char **argv);

@@ -70,28 +70,22 @@ static int change_one(struct change *c, int dir, const char *name, unsigned dept
 static int change_dir(struct change *c, int fd, unsigned depth)
 {
 	DIR *d = fdopendir(fd);
-	const struct dirent *e;
-	int r = 0;
+	const char *name;
+	size_t old;
+	int r;
 
 	if (!d) {
 		r = -errno;
 		fd_close(&fd);
 		return r;
 	}
-	while (r == 0 && (errno = 0, e = readdir(d))) {
-		size_t old;
-
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-			continue;
+	while ((r = fsop_next(d, &c->path, &name, &old)) > 0) {
 		work_alive();
-		r = fsop_push(&c->path, e->d_name, &old);
-		if (r == 0)
-			r = change_one(c, dirfd(d), e->d_name, depth);
-		if (r == 0)
-			fsop_pop(&c->path, old);
+		r = change_one(c, dirfd(d), name, depth);
+		if (r < 0)
+			break;
+		fsop_pop(&c->path, old);
 	}
-	if (r == 0)
-		r = -errno;
 	if (r == 0)
 		r = change_fd(c, dirfd(d));
 	(void)closedir(d);

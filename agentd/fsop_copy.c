@@ -175,27 +175,21 @@ static int copy_one(struct copy *c, int dir, const char *name, int to, const cha
 static int copy_children(struct copy *c, int from, int to, unsigned depth)
 {
 	DIR *d = fdopendir(from);
-	const struct dirent *e;
-	int r = 0;
+	const char *name;
+	size_t old;
+	int r;
 
 	if (!d) {
 		r = -errno;
 		fd_close(&from);
 		return r;
 	}
-	while (r == 0 && (errno = 0, e = readdir(d))) {
-		size_t old;
-
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-			continue;
-		r = fsop_push(&c->path, e->d_name, &old);
-		if (r == 0)
-			r = copy_one(c, dirfd(d), e->d_name, to, e->d_name, depth);
-		if (r == 0)
-			fsop_pop(&c->path, old);
+	while ((r = fsop_next(d, &c->path, &name, &old)) > 0) {
+		r = copy_one(c, dirfd(d), name, to, name, depth);
+		if (r < 0)
+			break;
+		fsop_pop(&c->path, old);
 	}
-	if (r == 0)
-		r = -errno;
 	(void)closedir(d);
 	return r;
 }

@@ -68,8 +68,9 @@ static int remove_one(struct removal *x, int dir, const char *name, unsigned dep
 static int empty(struct removal *x, int fd, unsigned depth)
 {
 	DIR *d = fdopendir(fd);
-	const struct dirent *e;
-	int r = 0;
+	const char *name;
+	size_t old;
+	int r;
 
 	if (!d) {
 		r = -errno;
@@ -79,20 +80,13 @@ static int empty(struct removal *x, int fd, unsigned depth)
 	do {
 		x->again = depth == 0 ? false : x->again;
 		rewinddir(d);
-		while (r == 0 && (errno = 0, e = readdir(d))) {
-			size_t old;
-
-			if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-				continue;
+		while ((r = fsop_next(d, &x->path, &name, &old)) > 0) {
 			work_alive();
-			r = fsop_push(&x->path, e->d_name, &old);
-			if (r == 0)
-				r = remove_one(x, dirfd(d), e->d_name, depth);
-			if (r == 0)
-				fsop_pop(&x->path, old);
+			r = remove_one(x, dirfd(d), name, depth);
+			if (r < 0)
+				break;
+			fsop_pop(&x->path, old);
 		}
-		if (r == 0)
-			r = -errno;
 	} while (r == 0 && depth == 0 && x->again);
 	(void)closedir(d);
 	return r;

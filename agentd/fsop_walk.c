@@ -48,3 +48,21 @@ void fsop_pop(struct buf *b, size_t old)
 		b->p[old] = '\0';
 	}
 }
+
+int fsop_next(DIR *d, struct buf *b, const char **ret_name, size_t *ret_old)
+{
+	const struct dirent *e;
+	int r;
+
+	do {
+		errno = 0;
+		e = readdir(d);
+		if (!e)
+			return -errno;
+	} while (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."));
+	r = fsop_push(b, e->d_name, ret_old);
+	if (r < 0)
+		return r;
+	*ret_name = e->d_name;
+	return 1;
+}

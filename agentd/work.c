@@ -69,19 +69,16 @@ static int say_error(int status, int errnum, const char *text, cJSON *o)
 
 int work_error(int status, int errnum, const char *fmt, ...)
 {
-	char text[4096 + 512]; /* a path and what went wrong with it */
+	char text[4096 + 512] = ""; /* a path and what went wrong with it */
 	va_list ap;
-	int n;
+	size_t n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(text, sizeof(text), fmt, ap);
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut is fine */
 	va_end(ap);
-	if (n < 0)
-		n = 0;
-	if (n >= (int)sizeof(text))
-		n = (int)sizeof(text) - 1;
+	n = strlen(text);
 	if (errnum)
-		(void)snprintf(text + n, sizeof(text) - (size_t)n, ": %s", strerror(errnum));
+		(void)snprintf(text + n, sizeof(text) - n, ": %s", strerror(errnum));
 	return say_error(status, errnum, text, cJSON_CreateObject());
 }
 

@@ -272,22 +272,15 @@ void httpd_reply_json(struct httpd_req *r, int status, struct cJSON *j)
 
 void httpd_reply_error(struct httpd_req *r, int status, const char *fmt, ...)
 {
-	char text[5120]; /* a path of 4096 bytes and what went wrong with it */
+	char text[5120] = ""; /* a path of 4096 bytes and what went wrong with it */
 	cJSON *j = cJSON_CreateObject();
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(text, sizeof(text), fmt, ap);
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut is fine */
 	va_end(ap);
-	if (n < 0)
-		n = 0;
-	if (n >= (int)sizeof(text))
-		n = (int)sizeof(text) - 1;
-	if (j && !jsn_add_text(j, "detail", text, (size_t)n)) {
-		cJSON_Delete(j);
-		j = NULL;
-	}
+	if (j && !jsn_add_text(j, "detail", text, strlen(text)))
+		jsn_free(&j);
 	httpd_reply_json(r, status, j);
 }
 

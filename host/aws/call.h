@@ -24,7 +24,7 @@ struct aws_service {
 	const char *signing; /* name in the signature; NULL = not signed */
 };
 extern const struct aws_service aws_lambda_microvms, aws_lambda_core;
-extern const struct aws_service aws_s3, aws_iam, aws_ec2;
+extern const struct aws_service aws_s3, aws_iam, aws_ec2, aws_logs;
 extern const struct aws_service aws_sts, aws_sts_unsigned, aws_sso, aws_sso_oidc;
 
 struct aws_call { /* all borrowed */

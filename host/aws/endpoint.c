@@ -14,6 +14,7 @@ const struct aws_service aws_lambda_core = { "LAMBDA_CORE", "lambda", "lambda" }
 const struct aws_service aws_s3 = { "S3", "s3", "s3" };
 const struct aws_service aws_iam = { "IAM", "iam", "iam" };
 const struct aws_service aws_ec2 = { "EC2", "ec2", "ec2" };
+const struct aws_service aws_logs = { "CLOUDWATCH_LOGS", "logs", "logs" };
 const struct aws_service aws_sts = { "STS", "sts", "sts" };
 const struct aws_service aws_sts_unsigned = { "STS", "sts", NULL };
 const struct aws_service aws_sso = { "SSO", "portal.sso", NULL };

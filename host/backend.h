@@ -158,6 +158,10 @@ struct backend_owner; /* a sandbox that was just created and is still the caller
 struct backend {
 	const char *name; /* "local", "aws" */
 
+	/* REGION and PROFILE (borrowed for the process's life; NULL = not given) are the default of all that follows. NULL: it
+	 * is in one place. */
+	void (*place)(const char *region, const char *profile);
+
 	/*
 	 * Makes the sandbox under SPEC and ID (which the caller has recorded already) and waits
 	 * until commands can run in it. On failure, or if the caller dies before keep(), nothing of
@@ -173,8 +177,10 @@ struct backend {
 
 	int (*info)(const char *id, struct sandbox_info *ret,
 		    struct err *e); /* -ENOENT + ERR_NOT_FOUND: no such machine */
-	/* Calls FN for each sandbox of this backend, recorded or not. Non-zero from FN stops. */
-	int (*list)(int (*fn)(void *arg, const struct sandbox_info *i), void *arg, struct err *e);
+	/* Calls FN for each sandbox of this backend, recorded or not. Non-zero from FN stops. EVERY: also of the place that is
+	 * configured, when all records are of others. */
+	int (*list)(bool every, int (*fn)(void *arg, const struct sandbox_info *i), void *arg,
+		    struct err *e);
 	/* The platform's own description, as JSON text (caller frees). */
 	int (*inspect)(const char *id, char **ret_json, struct err *e);
 

@@ -10,6 +10,7 @@
 #include "host/cli/print.h"
 #include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
+#include "host/core/core.h"
 #include "lib/buf.h"
 #include "lib/str.h"
 
@@ -54,6 +55,12 @@ static int print_help(const struct cli *c)
 	return r < 0 || out_bytes(b.p, b.len) < 0;
 }
 
+static int run(const struct cli *c)
+{
+	core_place(c);
+	return c->cmd->run(c);
+}
+
 int main(int argc, char **argv)
 {
 	struct cli c;
@@ -68,7 +75,7 @@ int main(int argc, char **argv)
 	if (r < 0)
 		status = wrong_usage(&c, argc > 1 ? argv[1] : NULL, &e);
 	else if (c.cmd && !c.val[OPT_HELP].set)
-		status = c.cmd->run(&c);
+		status = run(&c);
 	else if (!c.cmd && c.val[OPT_VERSION].set)
 		status = cmd_version(&c);
 	else

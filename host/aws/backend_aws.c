@@ -176,17 +176,13 @@ static int aws_remove(const char *id, struct err *e)
 #define REGIONS_MAX 16
 
 struct regions {
-	char name[REGIONS_MAX][AWS_REGION_MAX + 1]; /* "" = the configured one */
+	char name[REGIONS_MAX][AWS_REGION_MAX + 1];
 	size_t len;
+	bool configured; /* there is a record without one */
 };
 
-static int add_region(void *arg, const struct state_record *r)
+static int add_name(struct regions *g, const char *name)
 {
-	struct regions *g = arg;
-	const char *name = r->region ? r->region : "";
-
-	if (backend_of_id(r->microvm_id) != &backend_aws || is_pending(r->microvm_id))
-		return 0;
 	for (size_t i = 0; i < g->len; i++)
 		if (strcmp(g->name[i], name) == 0)
 			return 0;
@@ -195,6 +191,16 @@ static int add_region(void *arg, const struct state_record *r)
 		return -E2BIG;
 	g->len++;
 	return 0;
+}
+
+static int add_region(void *arg, const struct state_record *r)
+{
+	struct regions *g = arg;
+
+	if (backend_of_id(r->microvm_id) != &backend_aws || is_pending(r->microvm_id))
+		return 0;
+	g->configured = g->configured || !r->region;
+	return r->region ? add_name(g, r->region) : 0;
 }
 
 struct each {
@@ -211,21 +217,40 @@ static int on_vm(void *arg, const cJSON *item)
 	return i.id[0] ? each->fn(each->arg, &i) : 0;
 }
 
-/* One listing for each region that a record names, however many VMs there are; the configured one when there are none. */
-static int aws_list(int (*fn)(void *arg, const struct sandbox_info *i), void *arg, struct err *e)
+/* Each region once, so that no VM is told twice. That the configured one cannot be found matters only where nothing else would be asked. */
+static int find_regions(bool every, struct regions *g, struct err *e)
+{
+	struct err why = ERR_INIT;
+	const char *name;
+	struct aws *a;
+	int r = state_each(add_region, g, e);
+	bool needed = g->configured || g->len == 0;
+
+	if (r == 0 && (every || needed)) {
+		r = aws_session(NULL, &a, needed ? e : &why);
+		if (r == 0)
+			r = aws_region(a, &name, needed ? e : &why);
+		if (r == 0)
+			r = add_name(g, name);
+		else if (!needed)
+			r = 0;
+	}
+	return r == -E2BIG ? err_set(e, ERR_TOO_BIG, 0, "the records are of too many regions") : r;
+}
+
+/* One listing for each region, however many VMs there are. */
+static int aws_list(bool every, int (*fn)(void *arg, const struct sandbox_info *i), void *arg,
+		    struct err *e)
 {
 	struct regions g = { .len = 0 };
 	struct each each = { fn, arg };
-	int r = state_each(add_region, &g, e);
+	int r = find_regions(every, &g, e);
 
-	if (r == -E2BIG)
-		return err_set(e, ERR_TOO_BIG, 0, "the records are of too many regions");
-	g.len += g.len == 0;
 	for (size_t i = 0; i < g.len && r == 0; i++) {
 		AUTO_JSN *q = cJSON_CreateObject();
 		struct aws *a;
 
-		r = aws_session(g.name[i][0] ? g.name[i] : NULL, &a, e);
+		r = aws_session(g.name[i], &a, e);
 		if (r == 0)
 			r = q && jsn_add_u64(q, "maxResults", 50)
 				    ? ops_each(a, OP_LIST_MICROVMS, q, on_vm, &each, e)
@@ -262,6 +287,7 @@ static int aws_route(const char *id, uint16_t port, bool fresh, struct backend_r
 
 const struct backend backend_aws = {
 	.name = "aws",
+	.place = settings_choose,
 	.create = run_create,
 	.keep = run_keep,
 	.drop = run_drop,

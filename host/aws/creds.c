@@ -210,7 +210,7 @@ int creds_profile(struct aws *a, const char *profile, unsigned depth, struct aws
 
 int creds_find(struct aws *a, bool quick, struct aws_creds *ret, struct err *e)
 {
-	int r = creds_environment(ret, e);
+	int r = a->set.profile_given ? 0 : creds_environment(ret, e);
 
 	if (r == 0)
 		r = creds_profile(a, a->set.profile, 0, ret, e);

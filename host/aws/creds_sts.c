@@ -196,7 +196,7 @@ int creds_web_identity(struct aws *a, const char *profile, struct aws_creds *ret
 	int r;
 
 	buf_init(&token, TOKEN_MAX);
-	if (!file) {
+	if (!file && !s->profile_given) {
 		file = settings_env("AWS_WEB_IDENTITY_TOKEN_FILE");
 		q.role = settings_env("AWS_ROLE_ARN");
 		name = settings_env("AWS_ROLE_SESSION_NAME");

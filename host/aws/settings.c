@@ -103,6 +103,16 @@ static int find_region(struct aws_settings *s, const char *given, struct err *e)
 
 /* --- all --- */
 
+static struct {
+	const char *region, *profile;
+} chosen;
+
+void settings_choose(const char *region, const char *profile)
+{
+	chosen.region = region;
+	chosen.profile = profile;
+}
+
 static int load(struct aws_settings *s, const char *region, struct err *e)
 {
 	int r = file_path("AWS_CONFIG_FILE", ".aws/config", s->config_path, e);
@@ -116,7 +126,10 @@ static int load(struct aws_settings *s, const char *region, struct err *e)
 		r = ini_load(&s->credentials, INI_CREDENTIALS, s->credentials_path, e);
 	if (r < 0)
 		return r;
-	s->profile = settings_env("AWS_DEFAULT_PROFILE");
+	s->profile = chosen.profile;
+	s->profile_given = s->profile != NULL;
+	if (!s->profile)
+		s->profile = settings_env("AWS_DEFAULT_PROFILE");
 	if (!s->profile)
 		s->profile = settings_env("AWS_PROFILE");
 	if (s->profile && !settings_has_profile(s, s->profile)) /* somebody means to use it */
@@ -125,7 +138,7 @@ static int load(struct aws_settings *s, const char *region, struct err *e)
 			       s->config_path, s->credentials_path);
 	if (!s->profile)
 		s->profile = "default";
-	return find_region(s, region, e);
+	return find_region(s, region ? region : chosen.region, e);
 }
 
 int settings_load(struct aws_settings *ret, const char *region, struct err *e)

@@ -20,10 +20,14 @@
 struct aws_settings { /* settings_done */
 	struct ini config, credentials;
 	char config_path[PATH_MAX], credentials_path[PATH_MAX];
-	const char *profile;		 /* its name; points into the environment or is static */
+	const char *profile; /* its name; points into the environment or is static */
+	bool profile_given; /* by settings_choose: keys in the environment do not count then, as in botocore */
 	char region[AWS_REGION_MAX + 1]; /* "" = none found (yet) */
 	const char *region_from;	 /* for people; static or the name of a variable */
 };
+
+/* What the command line chooses for all that is loaded from now on, before the environment; borrowed, NULL = nothing. */
+void settings_choose(const char *region, const char *profile);
 
 /*
  * REGION (NULL = not given) comes from the command line or from a record, and wins. ERR_NOT_FOUND for a profile that was chosen

@@ -151,69 +151,78 @@ const struct arg_spec takes_snapshot_load_args[] = {
 	{ NULL },
 };
 
+/* Where on AWS the sandbox is, and as whom. */
+#define PLACE OPT_REGION, OPT_PROFILE
+const enum opt_id takes_place_opts[] = { PLACE,	      OPT_JSON, OPT_QUIET,
+					 OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-const enum opt_id takes_infra_up_opts[] = { OPT_CONFIG, OPT_STACK,   OPT_REBUILD, OPT_JSON,
-					    OPT_QUIET,	OPT_VERBOSE, OPT_HELP,	  OPT_COUNT };
-const enum opt_id takes_infra_refresh_opts[] = { OPT_CONFIG,  OPT_STACK, OPT_JSON, OPT_QUIET,
-						 OPT_VERBOSE, OPT_HELP,	 OPT_COUNT };
-const enum opt_id takes_infra_destroy_opts[] = { OPT_CONFIG,	  OPT_STACK, OPT_YES,
-						 OPT_FORCE_STACK, OPT_JSON,  OPT_QUIET,
-						 OPT_VERBOSE,	  OPT_HELP,  OPT_COUNT };
+const enum opt_id takes_infra_up_opts[] = { OPT_CONFIG,	 OPT_STACK, OPT_REBUILD,
+					    OPT_PROFILE, OPT_JSON,  OPT_QUIET,
+					    OPT_VERBOSE, OPT_HELP,  OPT_COUNT };
+const enum opt_id takes_infra_refresh_opts[] = { OPT_CONFIG, OPT_STACK,	  OPT_PROFILE, OPT_JSON,
+						 OPT_QUIET,  OPT_VERBOSE, OPT_HELP,    OPT_COUNT };
+const enum opt_id takes_infra_destroy_opts[] = { OPT_CONFIG,  OPT_STACK, OPT_YES,   OPT_FORCE_STACK,
+						 OPT_PROFILE, OPT_JSON,	 OPT_QUIET, OPT_VERBOSE,
+						 OPT_HELP,    OPT_COUNT };
 const enum opt_id takes_text_opts[] = { OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_ls_opts[] = { OPT_NAMES, OPT_JSON, OPT_HELP, OPT_COUNT };
-const enum opt_id takes_ls_all_opts[] = { OPT_NAMES, OPT_EVERY, OPT_JSON, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_ls_all_opts[] = {
+	OPT_NAMES, OPT_EVERY, PLACE, OPT_JSON, OPT_HELP, OPT_COUNT
+};
 const enum opt_id takes_run_opts[] = {
 	OPT_CPUS,	 OPT_MEMORY,	   OPT_NET,	    OPT_ENV,	  OPT_ENV_FILE,
 	OPT_WORKDIR,	 OPT_USER,	   OPT_SECCOMP,	    OPT_TIMEOUT,  OPT_START_TIMEOUT,
-	OPT_NAME,	 OPT_BACKEND,	   OPT_REGION,	    OPT_ROLE,	  OPT_EGRESS,
+	OPT_NAME,	 OPT_BACKEND,	   PLACE,	    OPT_ROLE,	  OPT_EGRESS,
 	OPT_NO_TEMPLATE, OPT_MAX_DURATION, OPT_INTERACTIVE, OPT_NO_STDIN, OPT_TTY,
 	OPT_NO_TTY,	 OPT_JSON,	   OPT_QUIET,	    OPT_VERBOSE,  OPT_HELP,
 	OPT_COUNT
 };
 const enum opt_id takes_create_opts[] = {
-	OPT_IMAGE,    OPT_CPUS,		 OPT_MEMORY,	   OPT_NET,	     OPT_ENV,
-	OPT_ENV_FILE, OPT_START_TIMEOUT, OPT_BACKEND,	   OPT_REGION,	     OPT_ROLE,
-	OPT_EGRESS,   OPT_NO_TEMPLATE,	 OPT_IDLE_TIMEOUT, OPT_MAX_DURATION, OPT_JSON,
-	OPT_QUIET,    OPT_VERBOSE,	 OPT_HELP,	   OPT_COUNT
+	OPT_IMAGE,	   OPT_CPUS,	     OPT_MEMORY, OPT_NET,   OPT_ENV,	 OPT_ENV_FILE,
+	OPT_START_TIMEOUT, OPT_BACKEND,	     PLACE,	 OPT_ROLE,  OPT_EGRESS,	 OPT_NO_TEMPLATE,
+	OPT_IDLE_TIMEOUT,  OPT_MAX_DURATION, OPT_JSON,	 OPT_QUIET, OPT_VERBOSE, OPT_HELP,
+	OPT_COUNT
 };
-const enum opt_id takes_cp_opts[] = { OPT_ARCHIVE, OPT_FOLLOW_LINK, OPT_JSON,
+const enum opt_id takes_cp_opts[] = { OPT_ARCHIVE, OPT_FOLLOW_LINK, PLACE,    OPT_JSON,
 				      OPT_QUIET,   OPT_HELP,	    OPT_COUNT };
 const enum opt_id takes_exec_opts[] = {
 	OPT_ENV,       OPT_ENV_FILE, OPT_WORKDIR,     OPT_USER,	   OPT_INTERACTIVE,
 	OPT_NO_STDIN,  OPT_TTY,	     OPT_NO_TTY,      OPT_TIMEOUT, OPT_DETACH,
 	OPT_ATTACH,    OPT_OFFSET,   OPT_DETACH_KEYS, OPT_SECCOMP, OPT_EXEC_MEMORY,
-	OPT_EXEC_CPUS, OPT_PIDS,     OPT_JSON,	      OPT_QUIET,   OPT_VERBOSE,
-	OPT_HELP,      OPT_COUNT
+	OPT_EXEC_CPUS, OPT_PIDS,     PLACE,	      OPT_JSON,	   OPT_QUIET,
+	OPT_VERBOSE,   OPT_HELP,     OPT_COUNT
 };
 const enum opt_id takes_shell_opts[] = { OPT_ENV,     OPT_ENV_FILE, OPT_WORKDIR, OPT_USER,
 					 OPT_TTY,     OPT_NO_TTY,   OPT_TIMEOUT, OPT_DETACH_KEYS,
-					 OPT_SECCOMP, OPT_QUIET,    OPT_VERBOSE, OPT_HELP,
-					 OPT_COUNT };
+					 OPT_SECCOMP, PLACE,	    OPT_QUIET,	 OPT_VERBOSE,
+					 OPT_HELP,    OPT_COUNT };
 const enum opt_id takes_branch_opts[] = { OPT_NEW_NAME, OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
 					  OPT_VERBOSE,	OPT_HELP,	   OPT_COUNT };
-const enum opt_id takes_start_opts[] = { OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
+const enum opt_id takes_start_opts[] = { OPT_START_TIMEOUT, PLACE,    OPT_JSON, OPT_QUIET,
 					 OPT_VERBOSE,	    OPT_HELP, OPT_COUNT };
 const enum opt_id takes_restart_opts[] = { OPT_GRACE,	OPT_START_TIMEOUT, OPT_JSON, OPT_QUIET,
 					   OPT_VERBOSE, OPT_HELP,	   OPT_COUNT };
-const enum opt_id takes_rm_opts[] = { OPT_FORCE,   OPT_JSON, OPT_QUIET,
+const enum opt_id takes_rm_opts[] = { OPT_FORCE,   PLACE,    OPT_JSON, OPT_QUIET,
 				      OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-const enum opt_id takes_execs_opts[] = { OPT_IDS,     OPT_NO_TRUNC, OPT_JSON,
+const enum opt_id takes_execs_opts[] = { OPT_IDS,     OPT_NO_TRUNC, PLACE,    OPT_JSON,
 					 OPT_VERBOSE, OPT_HELP,	    OPT_COUNT };
-const enum opt_id takes_metrics_opts[] = { OPT_WATCH,	OPT_INTERVAL, OPT_JSON,
+const enum opt_id takes_metrics_opts[] = { OPT_WATCH,	OPT_INTERVAL, PLACE,	OPT_JSON,
 					   OPT_VERBOSE, OPT_HELP,     OPT_COUNT };
-const enum opt_id takes_wait_opts[] = { OPT_WAIT_TIMEOUT, OPT_JSON, OPT_VERBOSE, OPT_HELP,
-					OPT_COUNT };
-const enum opt_id takes_kill_opts[] = { OPT_SIGNAL,  OPT_TO,   OPT_JSON, OPT_QUIET,
-					OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-const enum opt_id takes_logs_opts[] = { OPT_FOLLOW,	OPT_TAIL, OPT_SINCE,
-					OPT_TIMESTAMPS, OPT_JSON, OPT_QUIET,
-					OPT_VERBOSE,	OPT_HELP, OPT_COUNT };
+const enum opt_id takes_wait_opts[] = { OPT_WAIT_TIMEOUT, PLACE,    OPT_JSON,
+					OPT_VERBOSE,	  OPT_HELP, OPT_COUNT };
+const enum opt_id takes_kill_opts[] = { OPT_SIGNAL, OPT_TO,	 PLACE,	   OPT_JSON,
+					OPT_QUIET,  OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_logs_opts[] = { OPT_FOLLOW, OPT_TAIL, OPT_SINCE, OPT_TIMESTAMPS,
+					PLACE,	    OPT_JSON, OPT_QUIET, OPT_VERBOSE,
+					OPT_HELP,   OPT_COUNT };
 const enum opt_id takes_forward_opts[] = { OPT_ADDRESS,	      OPT_REMOTE_PORT, OPT_LOCAL_PORT,
-					   OPT_POLL_INTERVAL, OPT_JSON,	       OPT_QUIET,
-					   OPT_VERBOSE,	      OPT_HELP,	       OPT_COUNT };
+					   OPT_POLL_INTERVAL, PLACE,	       OPT_JSON,
+					   OPT_QUIET,	      OPT_VERBOSE,     OPT_HELP,
+					   OPT_COUNT };
 const enum opt_id takes_manifest_opts[] = { OPT_MAN, OPT_JSON, OPT_HELP, OPT_COUNT };
-const enum opt_id takes_mcp_opts[] = { OPT_BACKEND, OPT_READ_ONLY, OPT_NO_NETWORK, OPT_PRINT_CONFIG,
-				       OPT_QUIET,   OPT_VERBOSE,   OPT_HELP,	   OPT_COUNT };
+const enum opt_id takes_mcp_opts[] = { PLACE,	       OPT_BACKEND,	 OPT_READ_ONLY,
+				       OPT_NO_NETWORK, OPT_PRINT_CONFIG, OPT_QUIET,
+				       OPT_VERBOSE,    OPT_HELP,	 OPT_COUNT };
 const enum opt_id takes_infra_init_opts[] = { OPT_NEW_FILE, OPT_OVERWRITE, OPT_JSON, OPT_QUIET,
 					      OPT_VERBOSE,  OPT_HELP,	   OPT_COUNT };
 const enum opt_id takes_infra_output_opts[] = {

@@ -10,7 +10,7 @@ extern const struct arg_spec takes_no_args[], takes_one_sandbox[], takes_some_sa
 	takes_maybe_sandbox[], takes_run_args[], takes_exec_args[], takes_kill_args[],
 	takes_logs_args[], takes_wait_args[], takes_forward_args[], takes_cp_args[],
 	takes_output_args[], takes_topic_args[], takes_shell_args[];
-extern const enum opt_id takes_plain_opts[], takes_text_opts[], takes_ls_opts[],
+extern const enum opt_id takes_plain_opts[], takes_place_opts[], takes_text_opts[], takes_ls_opts[],
 	takes_ls_all_opts[], takes_run_opts[], takes_create_opts[], takes_cp_opts[],
 	takes_exec_opts[], takes_shell_opts[], takes_branch_opts[], takes_start_opts[],
 	takes_restart_opts[], takes_rm_opts[], takes_execs_opts[], takes_metrics_opts[],

@@ -177,10 +177,10 @@ static int ask_backends(struct listing *l, struct err *e)
 	if (r < 0)
 		return r;
 	backend_local.collect();
-	r = backend_local.list(on_machine, &l->machines, e);
+	r = backend_local.list(l->every, on_machine, &l->machines, e);
 	if (r < 0 || !(l->on_aws || l->every))
 		return r;
-	if (backend_aws.list(on_machine, &l->machines, &why) < 0) {
+	if (backend_aws.list(l->every, on_machine, &l->machines, &why) < 0) {
 		l->aws_unknown = true;
 		out_warn("%s", why.msg);
 	}

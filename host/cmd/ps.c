@@ -5,11 +5,11 @@
 #include "host/cli/out.h"
 #include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
+#include "host/core/core.h"
 
 int cmd_ps(const struct cli *c)
 {
-	struct state_record r = { .name = NULL };
-	const struct backend *b;
+	struct core_named n;
 	const struct sandbox_info *known = NULL;
 	struct sandbox_info i;
 	struct err e = ERR_INIT;
@@ -17,23 +17,23 @@ int cmd_ps(const struct cli *c)
 
 	if (c->names_len == 0)
 		return cmd_ls(c);
-	rc = state_get(c->names[0], &r, &e);
+	rc = core_find(c->names[0], &n, &e);
 	if (rc < 0)
 		return cmd_fail(c, &e, cmd_hint(&e, NULL));
-	b = backend_of_id(r.microvm_id);
-	rc = b->info(r.microvm_id, &i, &e);
+	rc = n.backend->info(n.record.microvm_id, &i, &e);
 	if (rc == 0)
 		known = &i;
 	if (rc < 0 && rc != -ENOENT)
-		rc = cmd_fail(c, &e, cmd_hint(&e, r.name));
+		rc = cmd_fail(c, &e, cmd_hint(&e, n.record.name));
 	else if (out_json_wanted())
-		rc = out_doc(cmd_sandbox_json(&r, known)) < 0 ? c->cmd->failure : 0;
+		rc = out_doc(cmd_sandbox_json(&n.record, known)) < 0 ? c->cmd->failure : 0;
 	else if (c->val[OPT_NAMES].set)
-		rc = out_line("%s", r.name) < 0 ? c->cmd->failure : 0;
+		rc = out_line("%s", n.record.name) < 0 ? c->cmd->failure : 0;
 	else
-		rc = out_line("%s: %s (%s)", r.name, cmd_state(known), r.microvm_id) < 0
+		rc = out_line("%s: %s (%s)", n.record.name, cmd_state(known), n.record.microvm_id) <
+				     0
 			     ? c->cmd->failure
 			     : 0;
-	state_record_done(&r);
+	core_named_done(&n);
 	return rc;
 }

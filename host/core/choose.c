@@ -31,7 +31,7 @@ static int check_image(const char *image, struct err *e)
 static int check_size(const struct cli *c, const struct backend *b, struct err *e)
 {
 	static const enum opt_id sizes[] = { OPT_CPUS, OPT_MEMORY, OPT_NET, OPT_NO_TEMPLATE };
-	static const enum opt_id places[] = { OPT_REGION, OPT_ROLE, OPT_EGRESS };
+	static const enum opt_id places[] = { OPT_REGION, OPT_PROFILE, OPT_ROLE, OPT_EGRESS };
 
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
 		if (b->size_of_image && c->val[sizes[i]].set)

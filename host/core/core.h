@@ -21,6 +21,12 @@
 int core_choose(const struct cli *c, const char *image, const struct backend **ret_backend,
 		const char **ret_image, struct err *e) MUST_CHECK;
 
+/*
+ * --region and --profile of C (borrowed for the process's life), before the command runs: they are the default of all calls of AWS
+ * from now on. A command that names a sandbox refuses them when that is not on AWS, or is in another region.
+ */
+void core_place(const struct cli *c);
+
 /* What S says of the platform (--region, --role, --egress-connector); borrowed from C. */
 void core_platform(const struct cli *c, struct sandbox_spec *s);
 

@@ -71,6 +71,40 @@ static int find_by_id(const char *id, struct state_record *ret)
 	return -ENOMEM;
 }
 
+/* What --region and --profile say of the one sandbox that a command names. */
+static struct {
+	const char *region, *profile;
+} named_place;
+
+void core_place(const struct cli *c)
+{
+	const char *region = c->val[OPT_REGION].set ? c->val[OPT_REGION].text : NULL;
+	const char *profile = c->val[OPT_PROFILE].set ? c->val[OPT_PROFILE].text : NULL;
+
+	if (!region && !profile)
+		return;
+	backend_aws.place(region, profile);
+	if (c->cmd->args[0].kind != ARG_SANDBOX && c->cmd->args[0].kind != ARG_COPY)
+		return;
+	named_place.region = region;
+	named_place.profile = profile;
+}
+
+/* A MicroVM is in one region: asked for in another it would seem to be gone, and rm would forget it. */
+static int check_place(const struct core_named *n, struct err *e)
+{
+	const char *region = named_place.region, *own = n->record.region;
+
+	if (!n->backend->place && (region || named_place.profile))
+		return err_set(e, ERR_USAGE, EINVAL,
+			       "--%s is for the aws backend, and '%s' is on %s",
+			       region ? "region" : "profile", n->record.name, n->backend->name);
+	if (region && own && strcmp(region, own) != 0)
+		return err_set(e, ERR_USAGE, EINVAL, "'%s' is in %.40s, not in %.40s",
+			       n->record.name, own, region);
+	return 0;
+}
+
 int core_find(const char *name, struct core_named *ret, struct err *e)
 {
 	struct core_named n = { .backend = NULL, .hold = -1 };
@@ -81,6 +115,11 @@ int core_find(const char *name, struct core_named *ret, struct err *e)
 	if (r < 0)
 		return r;
 	n.backend = backend_of_id(n.record.microvm_id);
+	r = check_place(&n, e);
+	if (r < 0) {
+		state_record_done(&n.record);
+		return r;
+	}
 	*ret = n;
 	return 0;
 }

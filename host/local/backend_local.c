@@ -164,10 +164,12 @@ static int each_one(void *arg, const char *id)
 	return each->fn(each->arg, &i);
 }
 
-static int local_list(int (*fn)(void *arg, const struct sandbox_info *i), void *arg, struct err *e)
+static int local_list(bool every, int (*fn)(void *arg, const struct sandbox_info *i), void *arg,
+		      struct err *e)
 {
 	struct each each = { fn, arg };
 
+	(void)every;
 	return vmdir_each(each_one, &each, e);
 }
 

@@ -103,6 +103,37 @@ def names(cloud):
     cloud.call("rm", "vars")
 
 
+def places(cloud):
+    """--region and --profile, wherever a sandbox is named."""
+    home = cloud.home.path
+    os.makedirs(os.path.join(home, ".aws"), exist_ok=True)
+    with open(os.path.join(home, ".aws/config"), "w", encoding="utf-8") as f:
+        f.write(f"[profile work]\nregion = us-east-1\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = {cloud.aws.keys['AKIDEXAMPLE'][0]}\n")
+    wrong = {"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDWRONG", "AWS_SECRET_ACCESS_KEY": "x"}
+    there = ["--region", "us-east-1", "--profile", "work"]
+    def works(name, *words, **kw):
+        r = cloud.call(*words, *there, env=wrong, **kw)
+        same((r.returncode, b"" if r.returncode == 0 else r.stderr), (0, b""), f"{name} --region --profile")
+        return r
+    works("create", "create", "app", "--image", IMAGE)
+    for words in ("ps app", "inspect app", "stop app", "start app", "execs app", "metrics app", "shell app", "ls -a"):
+        works(words.split()[0], *words.split(), input=b"")
+    same(cloud.call("exec", *there, "app", "echo", "hi", env=wrong).stdout, b"hi\n", "exec --region --profile")
+    text = cloud.call("doctor", *there, env=wrong).stdout.decode()
+    ok("from profile work" in text and "us-east-1 (given)" in text, "doctor --region --profile", text)
+    r = cloud.call("ps", "app", env=wrong)
+    ok(r.returncode == 1 and b"security token" in r.stderr, "without them the environment counts", r.stderr)
+    r = cloud.call("rm", "app", "--region", "eu-west-1")
+    ok(r.returncode == 1 and b"'app' is in us-east-1, not in eu-west-1" in r.stderr and "app" in cloud.state(),
+       "a region in which it is not is refused: rm would forget what it cannot find", r.stderr)
+    vm = cloud.state()["app"]["microvm_id"]
+    same(works("ps", "ps", vm).stdout, f"app: RUNNING ({vm})\n".encode(), "ps by the id")
+    works("rm", "rm", "app")
+    r = cloud.call("create", "app", "--image", IMAGE, "--profile", "nope")
+    ok(r.returncode == 1 and b"'nope'" in r.stderr and cloud.state() == {}, "a profile that is not there", r.stderr)
+    os.unlink(os.path.join(home, ".aws/config"))
+
+
 REFUSED = [
     (["--image", IMAGE.replace("image:guest", "image/guest")], b"colon"),
     (["--image", "arn:aws:lambda:us-east-1:123456789012:function:guest"], b"does not name a MicroVM image"),
@@ -120,6 +151,7 @@ REFUSED = [
     (["--image", IMAGE, "--max-duration", "30000"], b"--max-duration"),
     (["--image", IMAGE, "-e", "A=" + "x" * 4090], b"at most 4096"),
     (["--image", "base", "--backend", "local", "--role", ROLE], b"aws backend"),
+    (["--image", "base", "--backend", "local", "--profile", "x"], b"aws backend"),
     (["--image", IMAGE, "--backend", "local"], b"aws backend"),
     (["--backend", "aws"], b"needs an image"),
     (["--backend", "aws", "--image", "a b"], b"not an image's name"),
@@ -224,6 +256,7 @@ with Cloud() as c:
     lifecycle(c)
     listing(c)
     names(c)
+    places(c)
     refusals(c)
     failures(c)
     killed(c)

@@ -57,8 +57,10 @@ static int fake_info(const char *id, struct sandbox_info *ret, struct err *e)
 	return str_format(ret->id, sizeof(ret->id), "%s", id);
 }
 
-static int fake_list(int (*fn)(void *arg, const struct sandbox_info *i), void *arg, struct err *e)
+static int fake_list(bool every, int (*fn)(void *arg, const struct sandbox_info *i), void *arg,
+		     struct err *e)
 {
+	(void)every;
 	(void)fn;
 	(void)arg;
 	(void)e;

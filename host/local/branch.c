@@ -23,7 +23,7 @@
  * It stays RUNNING for everybody meanwhile: who connects waits for the channel.
  */
 
-#define QUIET_NS 3000000000LL
+#define QUIET_NS 3000000000LL /* a guest that does not end its channel by then is copied with it */
 #define SAVE_NS	 300000000000LL
 #define SYNC_NS	 10000000000LL
 

@@ -70,13 +70,15 @@ int copy_take(struct copy *c, const char *id, const char *mark, unsigned flags, 
 		return r;
 	r = running ? str_format(c->disk, sizeof(c->disk), "%s/%s/disk.qcow2", path, c->name)
 		    : str_format(c->disk, sizeof(c->disk), "%s/disk.qcow2", path);
+	if (r < 0)
+		return err_set(e, ERR_INVALID, -r, "%s", path);
 	vmdir_read_status(c->dirfd, &status);
 	memcpy(c->accel, status.accel, sizeof(c->accel));
 	c->based = faccessat(c->dirfd, TEMPLATE_RAM, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	c->from = (struct vm_source){ .disk = c->disk,
 				      .saved = flags & COPY_DISK ? NULL : c->name,
 				      .dirfd = c->dirfd };
-	return r;
+	return 0;
 }
 
 void copy_drop(struct copy *c)

@@ -142,9 +142,9 @@ static void on_line(struct line_peer *p, char *s, size_t n)
 		return;
 	}
 	c->asked = strcmp(op, "info") != 0 && strcmp(op, "hold") != 0;
-	if (!c->asked && *op == 'i') {
+	if (!strcmp(op, "info")) {
 		reply_info(c);
-	} else if (!c->asked) {
+	} else if (!strcmp(op, "hold")) {
 		hold(c);
 	} else if (!strcmp(op, "suspend")) {
 		life_suspend(c->vm, on_answer, c);

@@ -17,7 +17,7 @@
 
 /*
  * What must be the same for a guest to go on. Here, files are the same when size, time of change and inode are; elsewhere
- * only what QEMU says of itself can be compared, and the file system of the guest by its checksum (snapshot.c).
+ * only what QEMU says of itself can be compared, and the file system of the guest by its checksum (snapuse.c).
  */
 
 #define FORMAT	    1

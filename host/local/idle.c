@@ -31,7 +31,6 @@
 #define UNANSWERED_MAX 3
 
 struct idle {
-	struct vm *vm;
 	struct loop_timer look, end;
 	int64_t since; /* loop_now: what was seen last of anybody */
 	unsigned holds, unanswered;
@@ -232,7 +231,6 @@ int idle_start(struct vm *vm)
 
 	if (!i)
 		return -ENOMEM;
-	i->vm = vm;
 	i->look = i->end = (struct loop_timer)LOOP_TIMER_INIT;
 	i->look.fn = on_look;
 	i->end.fn = on_end;

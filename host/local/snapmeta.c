@@ -89,7 +89,7 @@ static int wrong(struct err *e, const char *what)
 	return -EINVAL;
 }
 
-/* A string of at most SIZE - 1 bytes. ABSENT: it may be missing. */
+/* A string of at most SIZE - 1 bytes, which must be there. */
 static int take(const cJSON *j, const char *name, char *out, size_t size, struct err *e)
 {
 	const char *s = NULL;

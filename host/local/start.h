@@ -14,8 +14,6 @@ int start_keep(struct backend_owner *o, struct err *e) MUST_CHECK;
 void start_drop(struct backend_owner *o);
 
 /* From TERMINATED: a new supervisor on the same disk. */
-int start_locked(const char *id, int lock, const struct progress *p, int64_t deadline_ns,
-		 struct err *e) MUST_CHECK; /* under its lock, which is consumed */
 int start_again(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e)
 	MUST_CHECK;
 /* The same for whoever has its LOCK already (vmdir_lock), which is consumed. */

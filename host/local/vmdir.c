@@ -24,8 +24,8 @@
 /*
  * No race with a create under way: the folder is made as ".new-<id>", its lock is taken, and only
  * then is it filled and renamed. So a folder with its proper name that nobody holds belongs to no
- * living process. A hidden one may for an instant be there without its lock; collect leaves it
- * alone while it is young.
+ * living process. A hidden one may for an instant be there without its lock; collect.c tells what
+ * spares it then.
  */
 
 #define LOCK_STEP 5000000L /* ns */

@@ -27,29 +27,11 @@
 #define NEW	".new-"
 #define GONE	".new-gone-"
 #define YOUNG_S 10
-
-static int root_path(char ret[LOCAL_PATH_MAX], struct err *e)
-{
-	char base[LOCAL_PATH_MAX];
-	int r = vmdir_base(base, e);
-
-	if (r < 0)
-		return r;
-	r = str_format(ret, LOCAL_PATH_MAX, "%s/snapshots", base);
-	if (r == 0 && mkdir(ret, 0700) < 0 && errno != EEXIST)
-		r = -errno;
-	return r < 0 ? err_set(e, ERR_IO, -r, "%s/snapshots", base) : 0;
-}
+#define PART	"snapshots"
 
 static int folder(const char *prefix, const char *name, char ret[LOCAL_PATH_MAX], struct err *e)
 {
-	char root[LOCAL_PATH_MAX];
-	int r = root_path(root, e);
-
-	if (r < 0)
-		return r;
-	r = str_format(ret, LOCAL_PATH_MAX, "%s/%s%s", root, prefix, name);
-	return r < 0 ? err_set(e, ERR_INVALID, -r, "%s", root) : 0;
+	return vmdir_below(PART, prefix, name, ret, e);
 }
 
 static int fresh(const char *prefix, char ret[LOCAL_PATH_MAX], struct err *e)
@@ -63,19 +45,12 @@ static int fresh(const char *prefix, char ret[LOCAL_PATH_MAX], struct err *e)
 	return folder(prefix, hex, ret, e);
 }
 
-static int sync_path(int dirfd, const char *name, int flags)
+static int sync_root(void)
 {
-	AUTO_FD fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
+	char root[LOCAL_PATH_MAX];
+	int r = vmdir_part(PART, root, NULL);
 
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
-static int sync_root(const char *below)
-{
-	char path[LOCAL_PATH_MAX];
-	int r = str_format(path, sizeof(path), "%s/..", below);
-
-	return r < 0 ? r : sync_path(AT_FDCWD, path, O_DIRECTORY);
+	return r < 0 ? r : fd_sync_at(AT_FDCWD, root);
 }
 
 /* --- reading --- */
@@ -157,7 +132,7 @@ int snapdir_each(int (*fn)(void *arg, const char *name), void *arg, struct err *
 {
 	char root[LOCAL_PATH_MAX];
 	struct dirent **all;
-	int n, r = root_path(root, e);
+	int n, r = vmdir_part(PART, root, e);
 
 	if (r < 0)
 		return r;
@@ -198,8 +173,9 @@ int snapdir_begin(const char *name, struct snap_new *ret, struct err *e)
 	ret->dirfd = open(ret->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = ret->dirfd < 0 ? -errno : vmdir_lock(ret->dirfd, 0, &ret->lock);
 	if (r < 0) {
+		(void)err_set(e, ERR_IO, -r, "%s", ret->path);
 		snapdir_abort(ret);
-		return err_set(e, ERR_IO, -r, "%s", ret->path);
+		return r;
 	}
 	return 0;
 }
@@ -237,7 +213,7 @@ static int make_durable(const struct snap_new *n, struct snap_meta *m)
 
 		if (!m->part[p].there)
 			continue;
-		r = sync_path(n->dirfd, snap_part_names[p], 0);
+		r = fd_sync_at(n->dirfd, snap_part_names[p]);
 		if (r == 0)
 			r = look(n->dirfd, (enum snap_part)p, &bytes, m->part[p].changed);
 		if (r == 0 && bytes != m->part[p].bytes)
@@ -246,8 +222,8 @@ static int make_durable(const struct snap_new *n, struct snap_meta *m)
 	if (r == 0)
 		r = write_meta(n, m);
 	if (r == 0)
-		r = sync_path(n->dirfd, ".", O_DIRECTORY);
-	return r < 0 ? r : sync_root(n->path);
+		r = fd_sync_at(n->dirfd, ".");
+	return r < 0 ? r : sync_root();
 }
 
 int snapdir_publish(struct snap_new *n, struct snap_meta *m, struct err *e)
@@ -268,7 +244,7 @@ int snapdir_publish(struct snap_new *n, struct snap_meta *m, struct err *e)
 	}
 	n->path[0] = '\0';
 	(void)unlinkat(n->dirfd, "lock", 0);
-	r = sync_root(path);
+	r = sync_root();
 	return r < 0 ? err_set(e, ERR_IO, -r, "%s", path) : 0;
 }
 
@@ -290,7 +266,7 @@ int snapdir_remove(const char *name, struct err *e)
 				       name);
 		return err_set(e, ERR_IO, errno, "%s", path);
 	}
-	r = sync_root(away);
+	r = sync_root();
 	if (r == 0)
 		r = fd_remove_tree(away);
 	return r < 0 ? err_set(e, ERR_IO, -r, "%s", away) : 0;
@@ -313,7 +289,7 @@ void snapdir_collect(bool dry, void (*fn)(void *arg, const char *name, uint64_t 
 {
 	char root[LOCAL_PATH_MAX];
 	struct dirent *d;
-	DIR *dir = root_path(root, NULL) == 0 ? opendir(root) : NULL;
+	DIR *dir = vmdir_part(PART, root, NULL) == 0 ? opendir(root) : NULL;
 
 	while (dir && (d = readdir(dir))) {
 		AUTO_FD fd = -1;

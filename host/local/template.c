@@ -34,6 +34,7 @@
  */
 
 #define FORMAT	     1
+#define PART	     "templates"
 #define HALF	     ".new-"
 #define MANIFEST_MAX 4096
 #define ABOUT	     "about.json"
@@ -42,40 +43,20 @@
 #define UNUSED_S     (30 * 86400)
 
 /* --- where they are --- */
-static int root_path(char ret[LOCAL_PATH_MAX], struct err *e)
-{
-	char base[LOCAL_PATH_MAX];
-	int r = vmdir_base(base, e);
-
-	if (r < 0)
-		return r;
-	r = str_format(ret, LOCAL_PATH_MAX, "%s/templates", base);
-	return r < 0 ? err_set(e, ERR_INVALID, -r, "%s", base) : 0;
-}
-
 static int folder(const char *prefix, const char *key, char ret[LOCAL_PATH_MAX], struct err *e)
 {
-	char root[LOCAL_PATH_MAX];
-	int r = root_path(root, e);
-
-	if (r < 0)
-		return r;
-	r = str_format(ret, LOCAL_PATH_MAX, "%s/%s%s", root, prefix, key);
-	return r < 0 ? err_set(e, ERR_INVALID, -r, "%s", root) : 0;
+	return vmdir_below(PART, prefix, key, ret, e);
 }
 
 /* -EBUSY when another has it. */
 static int take_lock(int *ret, struct err *e)
 {
-	char root[LOCAL_PATH_MAX], path[LOCAL_PATH_MAX];
+	char path[LOCAL_PATH_MAX];
 	AUTO_FD fd = -1;
-	int r = root_path(root, e);
+	int r = folder("", "lock", path, e);
 
 	if (r < 0)
 		return r;
-	if ((mkdir(root, 0700) < 0 && errno != EEXIST) ||
-	    str_format(path, sizeof(path), "%s/lock", root) < 0)
-		return err_set(e, ERR_IO, errno, "%s", root);
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_set(e, ERR_IO, errno, "%s", path);
@@ -385,7 +366,7 @@ int template_each(int (*fn)(void *arg, const struct template_info *t), void *arg
 	struct template_info t;
 	char root[LOCAL_PATH_MAX];
 	struct dirent *d;
-	DIR *dir = root_path(root, NULL) < 0 ? NULL : opendir(root);
+	DIR *dir = vmdir_part(PART, root, NULL) < 0 ? NULL : opendir(root);
 	int r = 0;
 
 	while (dir && r == 0 && (d = readdir(dir)))
@@ -442,7 +423,7 @@ void template_collect(unsigned flags, prune_fn *fn, void *arg)
 	struct dirent *d;
 	DIR *dir;
 
-	if (root_path(root, NULL) < 0 || !(dir = opendir(root)))
+	if (vmdir_part(PART, root, NULL) < 0 || !(dir = opendir(root)))
 		return;
 	c.rootfd = dirfd(dir);
 	if (take_lock(&lock, NULL) == 0)

@@ -32,52 +32,62 @@
 
 int vmdir_base(char ret[LOCAL_PATH_MAX], struct err *e)
 {
+	static char base[LOCAL_PATH_MAX]; /* made once in a process: `asb ls` asks for each VM */
 	const char *state;
-	int r = state_dir(&state, e);
+	int r;
+
+	if (!base[0]) {
+		r = state_dir(&state, e);
+		if (r < 0)
+			return r;
+		r = str_format(ret, LOCAL_PATH_MAX, "%s/local", state);
+		if (r == 0 && mkdir(ret, 0700) < 0 && errno != EEXIST)
+			r = -errno;
+		if (r < 0)
+			return err_set(e, ERR_IO, -r, "%s/local", state);
+		memcpy(base, ret, sizeof(base));
+	}
+	memcpy(ret, base, sizeof(base));
+	return 0;
+}
+
+int vmdir_part(const char *part, char ret[LOCAL_PATH_MAX], struct err *e)
+{
+	char base[LOCAL_PATH_MAX];
+	int r = vmdir_base(base, e);
 
 	if (r < 0)
 		return r;
-	r = str_format(ret, LOCAL_PATH_MAX, "%s/local", state);
+	r = str_format(ret, LOCAL_PATH_MAX, "%s/%s", base, part);
 	if (r == 0 && mkdir(ret, 0700) < 0 && errno != EEXIST)
 		r = -errno;
-	return r < 0 ? err_set(e, ERR_IO, -r, "%s/local", state) : 0;
+	return r < 0 ? err_set(e, ERR_IO, -r, "%s/%s", base, part) : 0;
+}
+
+int vmdir_below(const char *part, const char *prefix, const char *name, char ret[LOCAL_PATH_MAX],
+		struct err *e)
+{
+	char root[LOCAL_PATH_MAX];
+	int r = vmdir_part(part, root, e);
+
+	if (r < 0)
+		return r;
+	r = str_format(ret, LOCAL_PATH_MAX, "%s/%s%s", root, prefix, name);
+	return r < 0 ? err_set(e, ERR_INVALID, -r, "%s", root) : 0;
 }
 
 int vmdir_root(char ret[LOCAL_PATH_MAX], struct err *e)
 {
-	static char root[LOCAL_PATH_MAX]; /* made once in a process: `asb ls` asks for each VM */
-	char base[LOCAL_PATH_MAX];
-	int r;
-
-	if (!root[0]) {
-		r = vmdir_base(base, e);
-		if (r < 0)
-			return r;
-		r = str_format(ret, LOCAL_PATH_MAX, "%s/vms", base);
-		if (r == 0 && mkdir(ret, 0700) < 0 && errno != EEXIST)
-			r = -errno;
-		if (r < 0)
-			return err_set(e, ERR_IO, -r, "%s/vms", base);
-		memcpy(root, ret, sizeof(root));
-	}
-	memcpy(ret, root, sizeof(root));
-	return 0;
+	return vmdir_part("vms", ret, e);
 }
 
 static int join(const char *prefix, const char *id, char ret[LOCAL_PATH_MAX], struct err *e)
 {
-	char root[LOCAL_PATH_MAX];
-	int r;
-
 	if (!vmdir_is_id(id)) {
 		(void)err_set(e, ERR_INVALID, 0, "'%.80s' is not the id of a local sandbox", id);
 		return -EINVAL;
 	}
-	r = vmdir_root(root, e);
-	if (r < 0)
-		return r;
-	r = str_format(ret, LOCAL_PATH_MAX, "%s/%s%s", root, prefix, id);
-	return r < 0 ? err_set(e, ERR_INVALID, -r, "%s", root) : 0;
+	return vmdir_below("vms", prefix, id, ret, e);
 }
 
 int vmdir_path(const char *id, char ret[LOCAL_PATH_MAX], struct err *e)

@@ -49,10 +49,14 @@ struct vm_status { /* status.json */
 
 bool vmdir_is_id(const char *id); /* "local-" and 16 hex digits */
 
-/* <state>/local or <state>/local/vms; made when missing. */
+/* <state>/local, <state>/local/PART, <state>/local/vms; made when missing. */
 int vmdir_base(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
+int vmdir_part(const char *part, char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 int vmdir_root(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 int vmdir_path(const char *id, char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
+/* The path of PREFIX and NAME together, in PART. */
+int vmdir_below(const char *part, const char *prefix, const char *name, char ret[LOCAL_PATH_MAX],
+		struct err *e) MUST_CHECK;
 
 /* What a new sandbox begins with: the template of KEY, if it is given and there; else, with SAVED, the memory and
  * devices in that folder below DIRFD (another sandbox's, or a snapshot) and a copy of DISK; else a copy of DISK alone. */

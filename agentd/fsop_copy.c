@@ -33,22 +33,6 @@ struct copy {
 };
 
 /* --- content --- */
-static int write_at(int fd, const char *p, size_t n, off_t at)
-{
-	while (n) {
-		ssize_t k = pwrite(fd, p, n, at);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return -errno;
-		p += k;
-		n -= (size_t)k;
-		at += k;
-	}
-	return 0;
-}
-
 /* Up to N bytes at AT by way of our memory; how many, 0 at the end. */
 static ssize_t copy_read(struct copy *c, int from, int to, off_t at, size_t n)
 {
@@ -60,7 +44,7 @@ static ssize_t copy_read(struct copy *c, int from, int to, off_t at, size_t n)
 	while (k < 0 && errno == EINTR);
 	if (k < 0)
 		return -errno;
-	r = write_at(to, c->buf, (size_t)k, at);
+	r = fd_pwrite_all(to, c->buf, (size_t)k, at);
 	return r < 0 ? r : k;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/b64.h"
+#include "lib/fd.h"
 #include "lib/httpd.h"
 
 /* Base64 goes out in whole groups of three bytes, so that nothing is carried from one call to the
@@ -44,23 +45,6 @@ int64_t parts_length(const struct parts *b)
 	return (int64_t)n;
 }
 
-/* Exactly N bytes at OFFSET, or a negative errno. */
-static int read_at(int fd, char *p, size_t n, uint64_t offset)
-{
-	while (n) {
-		ssize_t k = pread(fd, p, n, (off_t)offset);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return k < 0 ? -errno : -ENODATA;
-		p += k;
-		n -= (size_t)k;
-		offset += (uint64_t)k;
-	}
-	return 0;
-}
-
 static ssize_t encode(struct parts *b, const struct part *t, char *p, size_t max)
 {
 	static char raw[RAW_MAX];
@@ -76,7 +60,7 @@ static ssize_t encode(struct parts *b, const struct part *t, char *p, size_t max
 		n = (size_t)left;
 	if (n == 0)
 		return 0;
-	if (t->kind == PART_FILE && read_at(t->fd, raw, n, b->done) < 0)
+	if (t->kind == PART_FILE && fd_pread_all(t->fd, raw, n, (off_t)b->done) != (ssize_t)n)
 		return HTTPD_PULL_ABORT;
 	b64_encode(from, n, out);
 	if (out != p)

@@ -70,6 +70,42 @@ int fd_write_all(int fd, const void *p, size_t n)
 	return 0;
 }
 
+int fd_pwrite_all(int fd, const void *p, size_t n, off_t offset)
+{
+	const char *c = p;
+
+	while (n) {
+		ssize_t k = pwrite(fd, c, n, offset);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return k < 0 ? -errno : -EIO;
+		c += k;
+		n -= (size_t)k;
+		offset += k;
+	}
+	return 0;
+}
+
+ssize_t fd_pread_all(int fd, void *p, size_t n, off_t offset)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t k = pread(fd, (char *)p + done, n - done, offset + (off_t)done);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return -errno;
+		if (k == 0)
+			break;
+		done += (size_t)k;
+	}
+	return (ssize_t)done;
+}
+
 int fd_read_all(int fd, struct buf *b)
 {
 	for (;;) {

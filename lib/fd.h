@@ -25,6 +25,12 @@ int fd_set_cloexec(int fd, bool on) MUST_CHECK;
 /* Writes all of P; restarts on EINTR, waits by poll(2) on EAGAIN. 0 or negative errno. May block. */
 int fd_write_all(int fd, const void *p, size_t n) MUST_CHECK;
 
+/* All of P at OFFSET. 0 or negative errno. */
+int fd_pwrite_all(int fd, const void *p, size_t n, off_t offset) MUST_CHECK;
+
+/* Up to N bytes at OFFSET, less only at the end of the file. The number or negative errno. */
+ssize_t fd_pread_all(int fd, void *p, size_t n, off_t offset) MUST_CHECK;
+
 /* Reads until EOF into B (appending). -ENOSPC when the file is larger than B's cap allows. May block. */
 int fd_read_all(int fd, struct buf *b) MUST_CHECK;
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/fd.h"
 #include "lib/str.h"
 
 static void add_number(struct digest *d, uint64_t n)
@@ -17,6 +18,13 @@ static void add_number(struct digest *d, uint64_t n)
 	br_sha256_update(&d->h, raw, sizeof(raw));
 }
 
+bool digest_is_zero(const void *p, size_t n)
+{
+	const unsigned char *c = p;
+
+	return n == 0 || (c[0] == 0 && memcmp(c, c + 1, n - 1) == 0);
+}
+
 void digest_begin(struct digest *d)
 {
 	br_sha256_init(&d->h);
@@ -24,9 +32,7 @@ void digest_begin(struct digest *d)
 
 void digest_block(struct digest *d, uint64_t offset, const void *p, size_t n)
 {
-	const unsigned char *c = p;
-
-	if (n == 0 || (c[0] == 0 && memcmp(c, c + 1, n - 1) == 0))
+	if (digest_is_zero(p, n))
 		return;
 	add_number(d, offset);
 	br_sha256_update(&d->h, p, n);
@@ -39,24 +45,6 @@ void digest_end(struct digest *d, uint64_t length, char ret[DIGEST_LEN + 1])
 	add_number(d, length);
 	br_sha256_out(&d->h, sum);
 	str_hex(sum, sizeof(sum), ret);
-}
-
-ssize_t digest_read(int fd, void *p, size_t n, uint64_t offset)
-{
-	size_t done = 0;
-
-	while (done < n) {
-		ssize_t k = pread(fd, (char *)p + done, n - done, (off_t)(offset + done));
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return -errno;
-		if (k == 0)
-			break;
-		done += (size_t)k;
-	}
-	return (ssize_t)done;
 }
 
 /* The begin of the next block that is no hole, or LENGTH. */
@@ -84,7 +72,7 @@ int digest_file(int fd, const volatile sig_atomic_t *cancel, uint64_t *ret_lengt
 	digest_begin(&d);
 	for (uint64_t at = next_block(fd, 0, length); at < length;
 	     at = next_block(fd, at + DIGEST_BLOCK, length)) {
-		ssize_t n = digest_read(fd, block, sizeof(block), at);
+		ssize_t n = fd_pread_all(fd, block, sizeof(block), (off_t)at);
 
 		if (cancel && *cancel)
 			return -EINTR;

@@ -4,9 +4,9 @@
 
 #include <bearssl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "lib/compiler.h"
 
@@ -22,6 +22,8 @@ struct digest {
 	br_sha256_context h;
 };
 
+bool digest_is_zero(const void *p, size_t n); /* no byte is another */
+
 void digest_begin(struct digest *d);
 /* Blocks in the order of their OFFSETs; those of zeros alone need not be given. */
 void digest_block(struct digest *d, uint64_t offset, const void *p, size_t n);
@@ -30,8 +32,5 @@ void digest_end(struct digest *d, uint64_t length, char ret[DIGEST_LEN + 1]);
 /* Of all of FD. 0, negative errno, -EINTR when *CANCEL (may be NULL) is set. */
 int digest_file(int fd, const volatile sig_atomic_t *cancel, uint64_t *ret_length,
 		char ret[DIGEST_LEN + 1]) MUST_CHECK;
-
-/* Reads up to N bytes at OFFSET, less only at the end of the file. The number or negative errno. */
-ssize_t digest_read(int fd, void *p, size_t n, uint64_t offset) MUST_CHECK;
 
 #endif

@@ -187,23 +187,14 @@ static size_t without_zeroes(struct ram_job *j, size_t n)
 static int write_flat(const struct ram_job *j, size_t n)
 {
 	for (size_t i = 0, run; i < n; i += run) {
-		const unsigned char *p = j->data + i * j->page;
-		off_t at = (off_t)(j->list[i] * j->page);
-		size_t left;
+		int r;
 
 		for (run = 1; i + run < n && j->list[i + run] == j->list[i] + run; run++)
 			;
-		for (left = run * j->page; left;) {
-			ssize_t k = pwrite(j->fd, p, left, at);
-
-			if (k < 0 && errno == EINTR)
-				continue;
-			if (k <= 0)
-				return k < 0 ? -errno : -EIO;
-			p += k;
-			at += k;
-			left -= (size_t)k;
-		}
+		r = fd_pwrite_all(j->fd, j->data + i * j->page, run * j->page,
+				  (off_t)(j->list[i] * j->page));
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }

@@ -186,7 +186,7 @@ static int out_content(struct snap_out *o, int fd, const struct snap_part_meta *
 
 	digest_begin(&d);
 	for (uint64_t at = 0; at < part->bytes && r == 0; at += BLOCK) {
-		ssize_t n = digest_read(fd, o->block, BLOCK, at);
+		ssize_t n = fd_pread_all(fd, o->block, BLOCK, (off_t)at);
 
 		if (n <= 0)
 			return err_set(e, ERR_IO, n < 0 ? (int)-n : EIO, "%s of the snapshot",
@@ -380,27 +380,6 @@ int snapfile_open(ssize_t (*read)(void *arg, void *p, size_t n), void *arg, stru
 	return r;
 }
 
-static bool is_zero(const unsigned char *p, size_t n)
-{
-	return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
-}
-
-static int put(int fd, const unsigned char *p, size_t n, int64_t at)
-{
-	while (n) {
-		ssize_t k = pwrite(fd, p, n, (off_t)at);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return k < 0 ? -errno : -EIO;
-		p += k;
-		at += k;
-		n -= (size_t)k;
-	}
-	return 0;
-}
-
 /* What is zero stays a hole. */
 static int take_content(struct snap_in *in, int fd, const char *name, uint64_t bytes,
 			struct meter *t, struct err *e)
@@ -421,7 +400,7 @@ static int take_content(struct snap_in *in, int fd, const char *name, uint64_t b
 			return in_failed(in, "", e);
 		if (at < end || n > bytes || (uint64_t)at > bytes - n)
 			return refuse(e, name, "has bytes where none can be");
-		r = is_zero(p, n) ? 0 : put(fd, p, n, at);
+		r = digest_is_zero(p, n) ? 0 : fd_pwrite_all(fd, p, n, at);
 		if (r < 0)
 			return err_set(e, ERR_IO, -r, "%s", name);
 		r = meter_add(t, (uint64_t)at + n - (uint64_t)end);
@@ -434,7 +413,7 @@ static int take_content(struct snap_in *in, int fd, const char *name, uint64_t b
 static int check_disk(int fd, struct err *e)
 {
 	unsigned char head[QCOW2_HEAD];
-	ssize_t n = digest_read(fd, head, sizeof(head), 0);
+	ssize_t n = fd_pread_all(fd, head, sizeof(head), 0);
 
 	return n < 0 ? err_set(e, ERR_IO, (int)-n, "the disk") : qcow2_check(head, (size_t)n, e);
 }

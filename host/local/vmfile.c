@@ -233,9 +233,7 @@ static int copy_bytes(int in, int out, off_t size)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : -EIO;
-		if (lseek(out, at, SEEK_SET) < 0)
-			return -errno;
-		r = fd_write_all(out, p, (size_t)n);
+		r = fd_pwrite_all(out, p, (size_t)n, at);
 		if (r < 0)
 			return r;
 		at += n;

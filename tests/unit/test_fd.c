@@ -124,6 +124,26 @@ static void test_collect(void)
 	fd_replace_collect("/nonexistent/f");
 }
 
+static void test_at(void)
+{
+	char path[64], back[8];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/at", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ok_int(fd_pwrite_all(fd, "abcdef", 6, 2), 0, "written at 2");
+	ok_int(fd_pread_all(fd, back, 6, 2), 6, "and read from there");
+	ok(memcmp(back, "abcdef", 6) == 0, "the same");
+	ok_int(fd_pread_all(fd, back, 8, 4), 4, "less at the end of the file");
+	ok_int(fd_pread_all(fd, back, 8, 8), 0, "none behind it");
+	ok_int(lseek(fd, 0, SEEK_CUR), 0, "its position has not moved");
+	fd_close(&fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ok_int(fd_pwrite_all(fd, "x", 1, 0), -EBADF, "an error is told");
+	fd_close(&fd);
+	ok_int((int)fd_pread_all(-1, back, 1, 0), -EBADF, "of reading, too");
+}
+
 int main(void)
 {
 	int p[2], fd;
@@ -134,6 +154,7 @@ int main(void)
 	test_replace();
 	test_trees();
 	test_collect();
+	test_at();
 	fd = -1;
 	fd_close(&fd);
 	ok_int(fd, -1, "closing none is fine");

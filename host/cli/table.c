@@ -453,8 +453,8 @@ const struct command cli_commands[] = {
 		  "Prints NAME:VERSION. A build that fails tells the step (unpack, mkfs, boot, ready, template, "
 		  "validate) with the guest's log, and leaves nothing behind; the versions before it stay.\n\n"
 		  "The same files give the same version again. Owners are kept when asb runs as root, else all "
-		  "files belong to root. Times, extended attributes, devices, and what is in /dev, /proc, /sys, "
-		  "/run and /tmp are not kept, nor are ENV, CMD and USER of a Dockerfile.",
+		  "files belong to root. Times, extended attributes, devices, names that begin with lost+found, and "
+		  "what is in /dev, /proc, /sys, /run and /tmp are not kept, nor are ENV, CMD and USER of a Dockerfile.",
 	  .examples = EXAMPLES("asb image build rootfs --name tools",
 			       "docker export web | asb image build - --name web",
 			       "asb image build . --name app -m 1g") },
@@ -537,7 +537,8 @@ const struct command cli_commands[] = {
 	  .run = cmd_completion,
 	  .failure = 1,
 	  .summary = "print a completion script for a shell",
-	  .about = "It completes commands, options, their values, and names of sandboxes.",
+	  .about =
+		  "It completes commands, options, their values, and names of sandboxes, snapshots and images.",
 	  .examples = EXAMPLES("source <(asb completion bash)",
 			       "asb completion fish > ~/.config/fish/completions/asb.fish") },
 	{ .name = "manifest",

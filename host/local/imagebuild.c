@@ -76,7 +76,7 @@ static void note(struct build *b, const char *text)
 /* --- the root file system --- */
 static int unpack(struct build *b, struct err *e)
 {
-	char text[160];
+	char text[200];
 	int r;
 
 	step(b, "unpack");
@@ -89,8 +89,8 @@ static int unpack(struct build *b, struct err *e)
 	if (b->source.left_out) {
 		(void)snprintf(
 			text, sizeof(text),
-			"%llu members were left out: devices, and what is in /dev, /proc, /sys, "
-			"/run and /tmp",
+			"left out: %llu (devices, what is in /dev, /proc, /sys, /run and /tmp, "
+			"names that begin with lost+found)",
 			(unsigned long long)b->source.left_out);
 		note(b, text);
 	}
@@ -258,7 +258,6 @@ static int build(struct build *b, const char *name, struct err *e)
 
 	vmdir_collect(); /* as before every sandbox: what killed ones have left */
 	r = imagestore_begin(&b->w, e);
-
 	if (r == 0) {
 		b->log = openat(b->w.dirfd, "log", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 		r = b->log < 0 ? err_set(e, ERR_IO, errno, "%s", b->w.dir) : 0;

@@ -26,12 +26,14 @@
  * source may be in an image, and nothing is ever changed in the source.
  *
  * The guest mounts something of its own over the folders below. What the source has there would never be seen, so it is
- * left out: packing the /proc of a running machine would be worse than useless.
+ * left out: packing the /proc of a running machine would be worse than useless. mkfs.erofs 1.5 leaves out every name that
+ * begins with lost+found, in any folder, and says nothing. It is done here, where it is counted and told.
  */
 
 #define LOOK_MS	   200
 #define ROOTFS_TAR "rootfs.tar"
 #define BUILDERS   "buildah, podman or docker"
+#define NOT_KEPT   "lost+found"
 
 static const struct {
 	const char *name;
@@ -61,9 +63,19 @@ static bool is_below_mounted(const char *path)
 	return false;
 }
 
+static bool has_name_not_kept(const char *path)
+{
+	for (const char *name = path, *slash; name; name = slash ? slash + 1 : NULL) {
+		if (str_starts(name, NOT_KEPT))
+			return true;
+		slash = strchr(name, '/');
+	}
+	return false;
+}
+
 static bool is_left_out(const char *path, mode_t mode)
 {
-	return S_ISCHR(mode) || S_ISBLK(mode) || is_below_mounted(path);
+	return S_ISCHR(mode) || S_ISBLK(mode) || is_below_mounted(path) || has_name_not_kept(path);
 }
 
 static bool skip_in_tar(void *arg, const char *path, mode_t mode)
@@ -74,12 +86,6 @@ static bool skip_in_tar(void *arg, const char *path, mode_t mode)
 		return false;
 	f->ret->left_out++;
 	return true;
-}
-
-static bool skip_in_tree(void *arg, const char *path, mode_t mode)
-{
-	(void)arg;
-	return is_left_out(path, mode);
 }
 
 /* Folders that are missing; what is there already, of whatever kind, stays. */
@@ -178,47 +184,67 @@ static int unpack_stdin(struct feed *f, int tree, struct err *e)
 }
 
 /* --- a directory --- */
+struct packing { /* in the child */
+	int out;
+	struct report {
+		struct err err;
+		uint64_t left_out;
+	} report; /* what the child has to say, less than a pipe holds */
+};
+
 static int pipe_write(void *arg, const void *p, size_t n)
 {
-	return fd_write_all(*(const int *)arg, p, n);
+	return fd_write_all(((const struct packing *)arg)->out, p, n);
+}
+
+static bool skip_in_tree(void *arg, const char *path, mode_t mode)
+{
+	struct packing *k = arg;
+
+	if (!is_left_out(path, mode))
+		return false;
+	k->report.left_out++;
+	return true;
 }
 
 NORETURN static void pack_child(const char *source, int out, int report, pid_t parent)
 {
+	struct packing k = { .out = out, .report = { .err = ERR_INIT } };
 	const struct pack_spec s = { .dir = AT_FDCWD,
 				     .name = source,
 				     .as = ".",
 				     .follow = true,
 				     .write = pipe_write,
 				     .skip = skip_in_tree,
-				     .arg = &out };
+				     .arg = &k };
 	struct pack_count count;
-	struct err e = ERR_INIT;
+	int r;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
-	if (pack_tree(&s, &count, &e) < 0) {
-		ignore_result(fd_write_all(report, &e, sizeof(e))); /* less than a pipe holds */
-		_exit(EXIT_FAILURE);
-	}
-	_exit(EXIT_SUCCESS);
+	r = pack_tree(&s, &count, &k.report.err);
+	if (fd_write_all(report, &k.report, sizeof(k.report)) < 0)
+		r = -EPIPE;
+	_exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-/* What the child has to say; it was killed when it says nothing and has not succeeded. */
-static int child_result(pid_t pid, int report, int r, struct err *e)
+/* It was killed when it says nothing and has not succeeded. */
+static int child_result(const struct feed *f, pid_t pid, int report, int r, struct err *e)
 {
-	struct err why;
+	struct report said;
 	int status = 0;
 
 	if (r < 0)
 		(void)kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (WIFEXITED(status) && WEXITSTATUS(status) != 0 &&
-	    read(report, &why, sizeof(why)) == (ssize_t)sizeof(why)) {
+	if (WIFEXITED(status) && read(report, &said, sizeof(said)) == (ssize_t)sizeof(said)) {
+		f->ret->left_out += said.left_out;
+		if (WEXITSTATUS(status) == 0)
+			return r;
 		if (e && r != -EINTR)
-			*e = why;
+			*e = said.err;
 		return r == -EINTR ? r : -EIO;
 	}
 	if (r == 0 && status != 0)
@@ -253,7 +279,7 @@ static int copy_directory(struct feed *f, const char *source, int tree, struct e
 		r = unpack(f, tree, e);
 	fd_close(&f->fd); /* ends a child that still writes */
 	if (pid > 0)
-		r = child_result(pid, report[0], r, e);
+		r = child_result(f, pid, report[0], r, e);
 	fd_close(&report[0]);
 	return r;
 }

@@ -20,8 +20,9 @@ struct imagesource {
 	const char *kind;    /* "directory", "tar", "dockerfile" */
 	const char *builder; /* program that built it; "" */
 	struct unpack_count count;
-	uint64_t
-		left_out; /* devices, sockets, and what was in the folders that a machine fills itself */
+	/* Devices, what was in the folders that a machine fills itself, and names that mkfs.erofs does not keep; a folder
+	 * of a directory that is left out counts as one. */
+	uint64_t left_out;
 };
 
 /*

@@ -142,6 +142,7 @@ def sources(h):
     source = os.path.join(h.top, "tree")
     r = cold(h, source, "t")
     same((r.returncode, r.stdout), (0, b"t:1\n"), "a directory")
+    ok(b"warning: left out: 1 " in r.stderr, "with what was in its /proc left out", r)
     r = cold(h, source, "t")
     ok(r.stdout == b"t:1\n" and b"already" in r.stderr, "the same again is the same version", r)
     other = tree(h, "other", "hello\n")
@@ -181,8 +182,10 @@ def content(h):
     """What is in the file system, as fsck.erofs gives it back."""
     r = cold(h, "-", "owners", input=tar_of([("a", b"x", {"uid": 1234, "gid": 99, "mode": 0o4755}),
                                               ("d", b"", {"type": tarfile.DIRTYPE, "mode": 0o500, "uid": 7}),
-                                              ("tmp/x", b"y", {}), ("d/f", b"z", {"mode": 0o400})]))
+                                              ("tmp/x", b"y", {}), ("d/f", b"z", {"mode": 0o400}),
+                                              ("d/lost+found.txt", b"", {}), ("lost+found/x", b"", {})]))
     same(r.stdout, b"owners:1\n", "owners and modes")
+    ok(b"warning: left out: 3 " in r.stderr, "what mkfs.erofs would drop is told", r)
     out = os.path.join(h.top, "extracted")
     if not shutil.which("fsck.erofs"):
         ok(True, "what is in it # SKIP fsck.erofs is not installed")

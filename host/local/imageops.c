@@ -138,9 +138,7 @@ static int add_doomed(struct doomed *d, const struct image_info *i)
 		return err_set(d->err, ERR_INTERNAL, ENOMEM, "the images");
 	d->all = all;
 	all[d->len] = (struct image_ref){ .version = i->version };
-	memcpy(all[d->len].name, d->ref.name, sizeof(d->ref.name));
-	d->len++;
-	return 0;
+	return str_format(all[d->len++].name, sizeof(all->name), "%s", i->name);
 }
 
 static int choose(void *arg, const struct image_info *i)
@@ -235,11 +233,7 @@ static int choose_unused(void *arg, const struct image_info *i)
 	    str_format(text, sizeof(text), "%s:%llu", i->name, (unsigned long long)i->version) < 0)
 		return 0;
 	p->fn(p->arg, "image", text, i->unique_bytes);
-	if (p->flags & PRUNE_DRY)
-		return 0;
-	if (str_format(p->doomed.ref.name, sizeof(p->doomed.ref.name), "%s", i->name) < 0)
-		return 0;
-	return add_doomed(&p->doomed, i);
+	return p->flags & PRUNE_DRY ? 0 : add_doomed(&p->doomed, i);
 }
 
 static int prune_images(unsigned flags, prune_fn *fn, void *arg, struct err *e)

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "host/local/imagesource.h"
@@ -162,24 +161,13 @@ static void on_stage(void *arg, const char *stage, int64_t ms)
 		}
 }
 
-static int random_id(char ret[SANDBOX_ID_MAX + 1], struct err *e)
-{
-	unsigned char raw[8];
-	char hex[2 * sizeof(raw) + 1];
-
-	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
-		return err_set(e, ERR_INTERNAL, errno, "getrandom");
-	str_hex(raw, sizeof(raw), hex);
-	return str_format(ret, SANDBOX_ID_MAX + 1, "local-%s", hex);
-}
-
 static int start_once(struct build *b, const struct sandbox_spec *s, struct err *e)
 {
 	const struct progress watch = { .fn = on_stage,
 					.arg = b,
 					.cancel = b->p ? b->p->cancel : NULL };
 	struct backend_owner *owner;
-	int r = random_id(b->id, e);
+	int r = vmdir_new_id(b->id, e);
 
 	b->booted = false;
 	fd_close(&b->console);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -125,17 +124,6 @@ static int take_sums(struct making *k, const struct progress *p, struct err *e)
 	return 0;
 }
 
-static int make_mark(char ret[SANDBOX_ID_MAX + 1], struct err *e)
-{
-	unsigned char raw[8];
-	char hex[2 * sizeof(raw) + 1];
-
-	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
-		return err_set(e, ERR_INTERNAL, errno, "getrandom");
-	str_hex(raw, sizeof(raw), hex);
-	return str_format(ret, SANDBOX_ID_MAX + 1, "local-%s", hex);
-}
-
 static void tell(const struct progress *p, const char *stage, int64_t begun)
 {
 	if (p && p->fn)
@@ -147,7 +135,7 @@ static int gather(struct making *k, const char *id, bool memory, int64_t deadlin
 {
 	const unsigned how = COPY_SYNC | (memory ? 0 : COPY_DISK);
 	char mark[SANDBOX_ID_MAX + 1];
-	int r = make_mark(mark, e);
+	int r = vmdir_new_id(mark, e);
 
 	if (r < 0)
 		return r;

@@ -48,6 +48,8 @@ struct vm_status { /* status.json */
 #define VMDIR_GONE   ".old-" /* while it is being removed */
 
 bool vmdir_is_id(const char *id); /* "local-" and 16 hex digits */
+/* A random one. */
+int vmdir_new_id(char ret[SANDBOX_ID_MAX + 1], struct err *e) MUST_CHECK;
 
 /* <state>/local, <state>/local/PART, <state>/local/vms; made when missing. */
 int vmdir_base(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,17 @@ bool vmdir_is_id(const char *id)
 {
 	return str_starts(id, "local-") && strlen(id) == 22 &&
 	       strspn(id + 6, "0123456789abcdef") == 16;
+}
+
+int vmdir_new_id(char ret[SANDBOX_ID_MAX + 1], struct err *e)
+{
+	unsigned char raw[8];
+	char hex[2 * sizeof(raw) + 1];
+
+	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+		return err_set(e, ERR_INTERNAL, errno, "getrandom");
+	str_hex(raw, sizeof(raw), hex);
+	return str_format(ret, SANDBOX_ID_MAX + 1, "local-%s", hex);
 }
 
 void vm_config_done(struct vm_config *c)

@@ -19,8 +19,8 @@ need_vm()
 
 COUNT = "i=0; while [ $i -lt 30 ]; do echo $i; i=$((i + 1)); sleep 0.2; done; exit 7"
 SETUP = ("echo memory > /dev/shm/marker; echo disk > /root/file; "
-         "setsid sh -c 'i=0; while :; do echo $i > /dev/shm/count; i=$((i + 1)); sleep 0.1; done' > /dev/null 2>&1 < /dev/null &")
-LOOK = "hostname; cat /etc/machine-id /run/agentd/identity; echo; head -c 16 /dev/urandom | od -An -tx1; cat /root/file; cat /dev/shm/marker /dev/shm/count"
+         "echo 0 > /dev/shm/count; setsid sh -c 'i=1; while :; do echo $i >> /dev/shm/count; i=$((i + 1)); sleep 0.1; done' > /dev/null 2>&1 < /dev/null &")
+LOOK = "hostname; cat /etc/machine-id /run/agentd/identity; echo; head -c 16 /dev/urandom | od -An -tx1; cat /root/file; cat /dev/shm/marker; tail -n 1 /dev/shm/count"
 
 
 def store(h, *below):
@@ -42,9 +42,9 @@ def look(h, name):
 
 def goes_on(h, name, before):
     """The process that counted in the source counts here."""
-    first = int(h.call("exec", name, "cat", "/dev/shm/count").stdout or -1)
+    first = int(h.call("exec", name, "tail", "-n", "1", "/dev/shm/count").stdout or -1)
     time.sleep(1)
-    second = int(h.call("exec", name, "cat", "/dev/shm/count").stdout or -1)
+    second = int(h.call("exec", name, "tail", "-n", "1", "/dev/shm/count").stdout or -1)
     return ok(before <= first < second, f"{name}: the process that ran goes on", before, first, second)
 
 

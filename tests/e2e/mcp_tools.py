@@ -13,15 +13,16 @@ from _asb import ok, same
 import _mcp
 
 _asb.need_vm()
+WORK = "/work"  # where relative paths begin in a sandbox
 
 
 def files(s):
     def call(tool, **args):
         return s.tool(tool, name="box", **args)
 
-    same(call("sandbox_fs_write", path="a/b.txt", content="héllo\n")["data"], {"path": "/work/a/b.txt", "bytes_written": 7}, "fs_write")
-    same(call("sandbox_fs_read", path="/work/a/b.txt").get("data", call("sandbox_fs_read", path="/work/a/b.txt")),
-         {"path": "/work/a/b.txt", "content": {"text": "héllo\n", "truncated": False}, "encoding": "text", "size": 7}, "fs_read")
+    same(call("sandbox_fs_write", path="a/b.txt", content="héllo\n")["data"], {"path": f"{WORK}/a/b.txt", "bytes_written": 7}, "fs_write")
+    same(call("sandbox_fs_read", path=f"{WORK}/a/b.txt").get("data", call("sandbox_fs_read", path=f"{WORK}/a/b.txt")),
+         {"path": f"{WORK}/a/b.txt", "content": {"text": "héllo\n", "truncated": False}, "encoding": "text", "size": 7}, "fs_read")
     same(call("sandbox_fs_read", path="a/b.txt", encoding="base64")["data"]["content"]["text"],
          base64.b64encode("héllo\n".encode()).decode(), "fs_read as base64")
     raw = bytes(range(256))
@@ -32,7 +33,7 @@ def files(s):
     same(call("sandbox_fs_write", path="raw", content="%%%=x", encoding="base64")["error"]["code"], "ValueError", "bad base64")
     same(call("sandbox_fs_read", path="none")["error"]["code"], "AgentError", "a missing file")
     ok(call("sandbox_fs_read", path="/proc/uptime")["data"]["size"] > 5, "a file without a size")
-    same(call("sandbox_fs_mkdir", path="d/e")["data"], {"path": "/work/d/e", "created": True}, "fs_mkdir")
+    same(call("sandbox_fs_mkdir", path="d/e")["data"], {"path": f"{WORK}/d/e", "created": True}, "fs_mkdir")
     same(call("sandbox_fs_mkdir", path="d/e")["ok"], True, "once more")
     e = call("sandbox_fs_list")["data"]["entries"]
     same([(x["name"], x["is_dir"], x["mode"]) for x in e], [("a", True, "0o40755"), ("d", True, "0o40755"), ("raw", False, "0o100644")], "fs_list")
@@ -42,7 +43,7 @@ def files(s):
     same((st["is_symlink"], st["is_dir"], st["is_file"], st["uid"]), (True, True, False, 0), "fs_stat of a link to a directory")
     same(call("sandbox_fs_stat", path="raw")["data"]["size"], 256, "fs_stat")
     same([call("sandbox_fs_exists", path=p)["data"]["exists"] for p in ("raw", "none", "raw/x")], [True, False, False], "fs_exists")
-    same(call("sandbox_fs_copy", src="a", dst="d")["data"], {"src": "/work/a", "dst": "/work/d"}, "fs_copy into a directory")
+    same(call("sandbox_fs_copy", src="a", dst="d")["data"], {"src": f"{WORK}/a", "dst": f"{WORK}/d"}, "fs_copy into a directory")
     same(call("sandbox_fs_read", path="d/a/b.txt")["data"]["content"]["text"], "héllo\n", "as cp -r does")
     same(call("sandbox_fs_rename", src="raw", dst="d/raw2")["ok"], True, "fs_rename")
     same(call("sandbox_fs_exists", path="d/raw2")["data"]["exists"], True, "it has its new name")
@@ -157,12 +158,12 @@ def looks(s):
     ok(0 < m["metrics"]["MemoryUtilization"] < 100 and m["live"]["memory"]["total"] > 1 << 20, "metrics", m)
     ok("metrics" in s.data("sandbox_metrics_all")["sandboxes"][0], "metrics_all")
     same([x["sample"] for x in s.data("sandbox_metrics_stream", name="box", samples=2, interval_ms=200)["samples"]], [1, 2], "metrics_stream")
-    n = s.start("tools/call", {"name": "sandbox_fs_watch", "arguments": {"name": "box", "path": "/work", "timeout_ms": 30000}})
+    n = s.start("tools/call", {"name": "sandbox_fs_watch", "arguments": {"name": "box", "path": WORK, "timeout_ms": 30000}})
     time.sleep(2)
     s.data("sandbox_fs_write", name="box", path="new/file", content="x")
     ev = s.wait(n)["result"]["structuredContent"]["data"]["events"]
-    ok(any(x["event"] == "create" and x["path"] == "/work/new" for x in ev), "fs_watch", ev)
-    same(s.data("sandbox_fs_watch", name="box", path="/work", timeout_ms=300)["events"], [], "a watch in vain")
+    ok(any(x["event"] == "create" and x["path"] == f"{WORK}/new" for x in ev), "fs_watch", ev)
+    same(s.data("sandbox_fs_watch", name="box", path=WORK, timeout_ms=300)["events"], [], "a watch in vain")
     r = s.data("runtime_check")
     ok(r["ready"] and r["backend"] == "local", "runtime_check", r)
     ok(s.data("runtime_install")["runtime"]["ready"], "runtime_install")

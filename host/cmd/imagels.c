@@ -26,42 +26,6 @@ struct listing {
 	struct buf notes;	       /* lines */
 };
 
-/* --- one image --- */
-static bool add_users(cJSON *j, const struct image_info *i)
-{
-	cJSON *a = cJSON_AddArrayToObject(j, "used_by");
-
-	for (const char *const *u = i->used_by; a && *u; u++)
-		if (!cJSON_AddItemToArray(a, cJSON_CreateString(*u)))
-			return false;
-	return a != NULL;
-}
-
-static const char *or_null(const char *s)
-{
-	return *s ? s : NULL;
-}
-
-static cJSON *to_json(const struct image_info *i)
-{
-	AUTO_JSN *j = cJSON_CreateObject();
-	cJSON *ret = j;
-
-	if (!j || !jsn_add_str(j, "name", i->name) || !jsn_add_u64(j, "version", i->version) ||
-	    !jsn_add_bool(j, "newest", i->newest) || !jsn_add_bool(j, "installed", i->installed) ||
-	    !jsn_add_str(j, "sha256", or_null(i->sha256)) ||
-	    !jsn_add_str(j, "created_at", or_null(i->created)) ||
-	    !jsn_add_str(j, "source", or_null(i->source)) || !jsn_add_str(j, "path", i->path) ||
-	    !jsn_add_u64(j, "bytes", i->bytes) ||
-	    !jsn_add_u64(j, "unique_bytes", i->unique_bytes) ||
-	    !jsn_add_u64(j, "templates", i->templates) ||
-	    !jsn_add_u64(j, "template_bytes", i->template_bytes) || !add_users(j, i) ||
-	    !jsn_add_text(j, "broken", i->broken, strlen(i->broken)))
-		return NULL;
-	j = NULL;
-	return ret;
-}
-
 /* --- ls --- */
 static int add_row(struct listing *l, const struct image_info *i)
 {
@@ -118,7 +82,7 @@ static int on_image(void *arg, const struct image_info *i)
 	cJSON *j;
 
 	if (l->list) {
-		j = to_json(i);
+		j = core_image_json(i);
 		return j && cJSON_AddItemToArray(l->list, j) ? 0 : -ENOMEM;
 	}
 	if (l->names_only)
@@ -175,36 +139,13 @@ int cmd_image_ls(const struct cli *c)
 }
 
 /* --- inspect --- */
-struct wanted {
-	const char *image;
-	cJSON *doc;
-};
-
-static int on_wanted(void *arg, const struct image_info *i)
-{
-	struct wanted *w = arg;
-	char full[IMAGE_REF_MAX + 1];
-
-	if (str_format(full, sizeof(full), "%s:%llu", i->name, (unsigned long long)i->version) < 0)
-		return 0;
-	if (strcmp(full, w->image) != 0 && !(i->newest && strcmp(i->name, w->image) == 0))
-		return 0;
-	w->doc = to_json(i);
-	return w->doc ? 1 : -ENOMEM;
-}
-
 int cmd_image_inspect(const struct cli *c)
 {
-	struct wanted w = { .image = c->names[0] };
 	struct err e = ERR_INIT;
-	int r = backend_local.images->list(on_wanted, &w, &e);
+	cJSON *doc;
+	int r = core_image_find(backend_local.images, c->names[0], &doc, &e);
 
-	if (r > 0)
-		return out_doc(w.doc) < 0 ? c->cmd->failure : 0;
 	if (r == 0)
-		(void)err_set(&e, ERR_NOT_FOUND, ENOENT, "there is no local image '%.150s'",
-			      w.image);
-	else if (!e.code)
-		(void)err_set(&e, ERR_INTERNAL, -r, "listing the images");
-	return cmd_fail(c, &e, r == 0 ? "asb image ls lists the images there are" : NULL);
+		return out_doc(doc) < 0 ? c->cmd->failure : 0;
+	return cmd_fail(c, &e, r == -ENOENT ? "asb image ls lists the images there are" : NULL);
 }

@@ -10,6 +10,7 @@
 #include "host/state/state.h"
 #include "lib/compiler.h"
 #include "lib/err.h"
+#include "lib/jsn.h"
 
 /* Sandboxes by name: what lies between the commands and a backend. */
 
@@ -94,6 +95,12 @@ int core_branch(const struct core_named *src, const char *const *names, size_t n
 /* The same for one sandbox NAME that begins with a snapshot of B. -ESTALE + ERR_CONFLICT: its memory does not fit. */
 int core_restore(const struct backend *b, const char *snapshot, const char *name, unsigned flags,
 		 struct progress *p, int64_t limit_ns, struct core_child *ret, struct err *e)
+	MUST_CHECK;
+
+/* An image as commands and tools tell it; NULL: memory. */
+cJSON *core_image_json(const struct image_info *i);
+/* The same of NAME:VERSION, or of the newest version of NAME; the caller's. -ENOENT + ERR_NOT_FOUND when there is none. */
+int core_image_find(const struct image_ops *ops, const char *image, cJSON **ret, struct err *e)
 	MUST_CHECK;
 
 /* "asb-run-<8 hex digits>" */

@@ -193,8 +193,7 @@ void calls_go_on(struct mcp_server *s)
 	}
 }
 
-void calls_add(struct mcp_server *s, struct rpc_msg *m, size_t bytes, bool modern,
-	       enum mcp_level level)
+void calls_add(struct mcp_server *s, struct rpc_msg *m, size_t bytes, bool modern)
 {
 	struct mcp_call *c = NULL, **end = &s->calls;
 
@@ -209,7 +208,6 @@ void calls_add(struct mcp_server *s, struct rpc_msg *m, size_t bytes, bool moder
 	m->doc = NULL;
 	memcpy(c->id, m->id, sizeof(c->id));
 	c->modern = modern;
-	c->level = level;
 	c->bytes = bytes;
 	c->fd = -1;
 	c->watch = (struct loop_watch)LOOP_WATCH_INIT;

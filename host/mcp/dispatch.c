@@ -33,16 +33,7 @@ struct request {
 	struct rpc_msg *m;
 	size_t bytes;
 	bool modern;
-	enum mcp_level level; /* of log messages for it */
 };
-
-static int level_of(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
-		if (!strcmp(levels[i], name))
-			return (int)i;
-	return -EINVAL;
-}
 
 static void fail(const struct request *q, enum rpc_error code, const char *text)
 {
@@ -108,8 +99,6 @@ static void on_initialize(struct request *q)
 		i++;
 	if (i == ARRAY_LEN(legacy))
 		i = 0; /* the newest: the client may go */
-	ignore_result(
-		str_format(q->s->revision, sizeof(q->s->revision), "%s", legacy[i])); /* it fits */
 	buf_init(&b, 2048);
 	if (buf_addf(&b, "\"protocolVersion\":\"%s\",\"serverInfo\":%s,", legacy[i],
 		     listing_server_info()) < 0)
@@ -131,19 +120,20 @@ static void on_discover(struct request *q)
 		answer_begin(q, b.p);
 }
 
+/* Log messages are never sent, so there is nothing to remember. */
 static void on_set_level(struct request *q)
 {
 	const char *name = param(q, "level");
-	int level = name ? level_of(name) : -EINVAL;
+	size_t i = 0;
 
-	if (level < 0) {
+	while (i < ARRAY_LEN(levels) && (!name || strcmp(levels[i], name) != 0))
+		i++;
+	if (i == ARRAY_LEN(levels))
 		fail(q, RPC_INVALID_PARAMS,
 		     "level must be one of debug, info, notice, warning, error, critical, "
 		     "alert, emergency");
-		return;
-	}
-	q->s->level = (enum mcp_level)level;
-	server_result(q->s, q->m->id, false, "");
+	else
+		server_result(q->s, q->m->id, false, "");
 }
 
 /* --- lists --- */
@@ -209,7 +199,7 @@ static void on_work(struct request *q)
 			return;
 		}
 	}
-	calls_add(q->s, q->m, q->bytes, q->modern, q->level);
+	calls_add(q->s, q->m, q->bytes, q->modern);
 }
 
 /* --- subscriptions --- */
@@ -326,18 +316,16 @@ static const struct {
 	{ "logging/setLevel", on_set_level, LEGACY | EARLY },
 };
 
-/* Of which era Q is, and what its _meta says. False when it was answered. */
+/* Of which era Q is. False when it was answered. */
 static bool read_meta(struct request *q)
 {
 	const cJSON *meta = q->m->params ? jsn_get(q->m->params, "_meta") : NULL;
-	const char *version = NULL, *level = NULL;
+	const char *version = NULL;
 	char data[RPC_ID_MAX + 256];
 
-	q->level = q->s->level;
 	if (!cJSON_IsObject(meta) || !jsn_get(meta, META "protocolVersion"))
 		return true;
 	q->modern = true;
-	q->level = MCP_SILENT;
 	if (jsn_str(meta, META "protocolVersion", &version, NULL) != 1 ||
 	    !cJSON_IsObject(jsn_get(meta, META "clientCapabilities"))) {
 		fail(q, RPC_INVALID_PARAMS,
@@ -345,8 +333,6 @@ static bool read_meta(struct request *q)
 		     "clientCapabilities, an object");
 		return false;
 	}
-	if (jsn_str(meta, META "logLevel", &level, NULL) == 1 && level_of(level) >= 0)
-		q->level = (enum mcp_level)level_of(level);
 	if (!strcmp(version, modern_revision))
 		return true;
 	ignore_result(str_format(

@@ -27,18 +27,6 @@
 #define MCP_SUBS_MAX 32
 #define MCP_URI_MAX  512
 
-enum mcp_level {
-	MCP_DEBUG,
-	MCP_INFO,
-	MCP_NOTICE,
-	MCP_WARNING,
-	MCP_ERROR,
-	MCP_CRITICAL,
-	MCP_ALERT,
-	MCP_EMERGENCY,
-	MCP_SILENT
-};
-
 struct mcp_server;
 
 struct mcp_call {
@@ -48,9 +36,8 @@ struct mcp_call {
 	size_t bytes;	    /* of its line, while it waits */
 	char id[RPC_ID_MAX + 1];
 	bool modern; /* of revision 2026-07-28 */
-	enum mcp_level level;
-	pid_t pid; /* 0 = it waits */
-	int fd;	   /* the worker's lines; owned */
+	pid_t pid;   /* 0 = it waits */
+	int fd;	     /* the worker's lines; owned */
 	struct loop_watch watch;
 	struct loop_timer kill;
 	struct buf in;
@@ -82,8 +69,6 @@ struct mcp_server {
 	struct loop_timer end;
 	/* the session of a client before revision 2026-07-28 */
 	bool initialized; /* initialize was answered */
-	char revision[12];
-	enum mcp_level level;
 	struct mcp_sub legacy, subs[MCP_SUBS_MAX];
 	/* watch.c */
 	int notify_fd;
@@ -107,8 +92,7 @@ void server_close(struct mcp_server *s);
 void dispatch(struct mcp_server *s, struct rpc_msg *m, size_t bytes);
 
 /* calls.c */
-void calls_add(struct mcp_server *s, struct rpc_msg *m, size_t bytes, bool modern,
-	       enum mcp_level level);
+void calls_add(struct mcp_server *s, struct rpc_msg *m, size_t bytes, bool modern);
 struct mcp_call *calls_find(struct mcp_server *s,
 			    const char *id); /* one that is not answered yet */
 void calls_cancel(struct mcp_call *c);

@@ -20,8 +20,9 @@
 struct cmdline {
 	char *const *argv;
 	unsigned argc;
-	char **env; /* owned */
-	char *cwd;  /* owned */
+	char **words; /* owned: argv, of tools that take it; or NULL */
+	char **env;   /* owned */
+	char *cwd;    /* owned */
 	bool own_cwd;
 	int64_t timeout_ns;
 	bool leave, detach, input;
@@ -76,6 +77,7 @@ static int prepare(struct mcp_job *j, struct cmdline *c, struct err *e)
 
 static void cmdline_done(struct cmdline *c)
 {
+	free(c->words);
 	free_env(c->env);
 	free(c->cwd);
 }
@@ -211,58 +213,52 @@ static int run_shell(struct mcp_job *j, const struct core_named *n, struct cmdli
 
 /* --- the tools --- */
 
-int tool_exec(struct mcp_job *j, struct err *e)
+/* "command" and "args" into C, beside what prepare() does; the strings are the arguments'. */
+static int prepare_argv(struct mcp_job *j, struct cmdline *c, struct err *e)
 {
 	const cJSON *args = jsn_get(j->args, "args"), *x;
-	int n = cJSON_GetArraySize(args);
-	char **argv = calloc((size_t)n + 2, sizeof(*argv));
-	struct cmdline c = { .argv = argv, .argc = (unsigned)n + 1 };
-	struct core_named box;
-	size_t i = 0;
-	int r = argv ? prepare(j, &c, e) : -ENOMEM;
 
-	if (r == 0) {
-		argv[i++] = jsn_get(j->args, "command")->valuestring;
-		cJSON_ArrayForEach(x, args)
-		{
-			argv[i++] = x->valuestring;
-		}
-		r = job_reach(j, &box, "SandboxError", e);
+	c->words = calloc((size_t)cJSON_GetArraySize(args) + 2, sizeof(*c->words));
+	if (!c->words)
+		return -ENOMEM;
+	c->argv = c->words;
+	c->words[c->argc++] = jsn_get(j->args, "command")->valuestring;
+	cJSON_ArrayForEach(x, args)
+	{
+		c->words[c->argc++] = x->valuestring;
 	}
+	return prepare(j, c, e);
+}
+
+int tool_exec(struct mcp_job *j, struct err *e)
+{
+	struct cmdline c = { .argc = 0 };
+	struct core_named box;
+	int r = prepare_argv(j, &c, e);
+
+	if (r == 0)
+		r = job_reach(j, &box, "SandboxError", e);
 	if (r == 0) {
 		r = run_and_tell(j, &box, &c, e);
 		core_named_done(&box);
 	}
 	cmdline_done(&c);
-	free(argv);
 	return r;
 }
 
 /* A command that runs on: t_session.c has the rest. */
 int tool_exec_start(struct mcp_job *j, struct err *e)
 {
-	const cJSON *args = jsn_get(j->args, "args"), *x;
-	int n = cJSON_GetArraySize(args);
-	char **argv = calloc((size_t)n + 2, sizeof(*argv));
-	struct cmdline c = {
-		.argv = argv, .argc = (unsigned)n + 1, .detach = true, .input = job_bool(j, "stdin")
-	};
+	struct cmdline c = { .detach = true, .input = job_bool(j, "stdin") };
 	struct exec_result res;
 	struct core_named box;
-	size_t i = 0;
-	int r = argv ? prepare(j, &c, e) : -ENOMEM;
+	int r = prepare_argv(j, &c, e);
 
 	c.timeout_ns = job_num(j, "timeout") > 0
 			       ? c.timeout_ns
 			       : 0; /* none by default: it is waited for by nobody */
-	if (r == 0) {
-		argv[i++] = jsn_get(j->args, "command")->valuestring;
-		cJSON_ArrayForEach(x, args)
-		{
-			argv[i++] = x->valuestring;
-		}
+	if (r == 0)
 		r = job_reach(j, &box, "SandboxError", e);
-	}
 	if (r == 0) {
 		r = run(j, &box, &c, &res, e);
 		if (r == 0 && res.end != EXEC_DETACHED)
@@ -276,7 +272,6 @@ int tool_exec_start(struct mcp_job *j, struct err *e)
 		core_named_done(&box);
 	}
 	cmdline_done(&c);
-	free(argv);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host/mcp/tool.h"
+#include "lib/b64.h"
 #include "lib/fd.h"
 #include "lib/str.h"
 
@@ -60,6 +61,30 @@ int job_fail(struct mcp_job *j, struct err *e, const char *code, const char *fmt
 	j->code = code;
 	(void)err_set(e, ERR_INVALID, 0, "%s", text);
 	return -EINVAL;
+}
+
+int job_unsupported(const struct backend *b, const char *what, struct err *e)
+{
+	return err_set(e, ERR_UNSUPPORTED, 0, "not supported by the %s backend: %s", b->name, what);
+}
+
+int job_bytes(struct mcp_job *j, const char *name, char **ret, size_t *ret_len, struct err *e)
+{
+	const char *text = job_str(j, name);
+	char *raw = NULL;
+
+	*ret_len = strlen(text);
+	if (!strcmp(job_str(j, "encoding"), "base64")) {
+		raw = malloc(*ret_len / 4 * 3 + 3);
+		if (!raw)
+			return -ENOMEM;
+		if (b64_decode(text, *ret_len, raw, ret_len) < 0) {
+			free(raw);
+			return job_fail(j, e, "ValueError", "%s is not base64", name);
+		}
+	}
+	*ret = raw;
+	return 0;
 }
 
 int64_t job_timeout_ns(const struct mcp_job *j, const char *name)

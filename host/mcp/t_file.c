@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,15 +179,10 @@ int tool_fs_write(struct mcp_job *j, struct err *e)
 {
 	const char *content = job_str(j, "content");
 	char *path = fs_path(j, job_str(j, "path")), *raw = NULL;
-	size_t n = strlen(content);
 	struct core_named box;
-	int r = 0;
+	size_t n;
+	int r = job_bytes(j, "content", &raw, &n, e);
 
-	if (!strcmp(job_str(j, "encoding"), "base64")) {
-		raw = malloc(n / 4 * 3 + 3);
-		if (!raw || b64_decode(content, n, raw, &n) < 0)
-			r = job_fail(j, e, "ValueError", "content is not base64");
-	}
 	if (r == 0)
 		r = job_reach(j, &box, "SandboxError", e);
 	if (r == 0) {
@@ -311,9 +305,11 @@ int tool_fs_to_host(struct mcp_job *j, struct err *e)
 	if (r == 0)
 		r = job_reach(j, &n, "SandboxError", e);
 	if (r == 0) {
+		core_cancel_begin(&j->progress);
 		r = open_file(j, &n, src, false, &s, e);
 		if (r == 0)
 			r = receive_file(s, host, &bytes, e);
+		core_cancel_end();
 		stream_free(s);
 		core_named_done(&n);
 	}

@@ -35,6 +35,12 @@ static const char *session(struct mcp_job *j, struct err *e)
 	return NULL;
 }
 
+static int no_session(struct mcp_job *j, const struct core_named *n, struct err *e)
+{
+	return job_fail(j, e, "not_found", "there is no session '%s' in '%s'",
+			job_str(j, "session"), n->record.name);
+}
+
 /* Asks the agent about the session: METHOD /v1/execs/{id}REST. */
 static int ask(struct mcp_job *j, const struct core_named *n, const char *method, const char *rest,
 	       const char *body, cJSON **ret, struct err *e)
@@ -52,10 +58,7 @@ static int ask(struct mcp_job *j, const struct core_named *n, const char *method
 		return -EINVAL;
 	ignore_result(str_format(path, sizeof(path), "/v1/execs/%s%s", id, rest)); /* it fits */
 	r = agent_ask(&a, ret, e);
-	if (r == -ENOENT)
-		r = job_fail(j, e, "not_found", "there is no session '%s' in '%s'", id,
-			     n->record.name);
-	return r;
+	return r == -ENOENT ? no_session(j, n, e) : r;
 }
 
 int tool_exec_list(struct mcp_job *j, struct err *e)
@@ -161,8 +164,7 @@ static int poll_once(struct mcp_job *j, const struct core_named *n, struct polle
 	if (r < 0 && st) {
 		r = stream_end(st, NULL, e);
 		if (r == -ENOENT)
-			r = job_fail(j, e, "not_found", "there is no session '%s' in '%s'", id,
-				     n->record.name);
+			r = no_session(j, n, e);
 		else if (r == 0)
 			r = err_set(e, ERR_INTERNAL, EPROTO, "the output of the session");
 	}
@@ -264,18 +266,13 @@ int tool_exec_write(struct mcp_job *j, struct err *e)
 {
 	const char *data = job_str(j, "data"), *id = session(j, e);
 	char path[ID_MAX + 64], *raw = NULL;
-	size_t len = strlen(data);
+	size_t len = 0;
 	struct stream *st = NULL;
 	struct core_named n;
 	AUTO_JSN *doc = NULL;
 	uint64_t offset = 0;
-	int r = id ? 0 : -EINVAL;
+	int r = id ? job_bytes(j, "data", &raw, &len, e) : -EINVAL;
 
-	if (r == 0 && !strcmp(job_str(j, "encoding"), "base64")) {
-		raw = malloc(len / 4 * 3 + 3);
-		if (!raw || b64_decode(data, len, raw, &len) < 0)
-			r = job_fail(j, e, "ValueError", "data is not base64");
-	}
 	if (r == 0)
 		r = job_reach(j, &n, "SandboxError", e);
 	if (r == 0) {
@@ -294,8 +291,7 @@ int tool_exec_write(struct mcp_job *j, struct err *e)
 			r = stream_end(st, &doc, e);
 		}
 		if (r == -ENOENT)
-			r = job_fail(j, e, "not_found", "there is no session '%s' in '%s'", id,
-				     n.record.name);
+			r = no_session(j, &n, e);
 		stream_free(st);
 		core_named_done(&n);
 	}

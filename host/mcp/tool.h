@@ -30,9 +30,8 @@ enum mcp_flags {
 	MCP_READ = 1 << 0,	  /* changes nothing that a user would miss */
 	MCP_DESTRUCTIVE = 1 << 1, /* may remove or replace what was there */
 	MCP_IDEMPOTENT = 1 << 2,
-	MCP_OPEN = 1 << 3,    /* reaches beyond the sandboxes: files of this machine, a network */
-	MCP_CAREFUL = 1 << 4, /* takes care of signals itself, because something has to be undone */
-	MCP_NET = 1 << 5      /* is not there with --no-network */
+	MCP_OPEN = 1 << 3,   /* reaches beyond the sandboxes: files of this machine, a network */
+	MCP_CAREFUL = 1 << 4 /* takes care of signals itself, because something has to be undone */
 };
 
 struct mcp_job;
@@ -77,6 +76,14 @@ bool job_null(const struct mcp_job *j, const char *name);
 
 /* Fails with CODE (static) and a message; returns a negative errno. */
 int job_fail(struct mcp_job *j, struct err *e, const char *code, const char *fmt, ...) PRINTF(4, 5);
+/* Says that B cannot do WHAT; returns a negative errno. */
+int job_unsupported(const struct backend *b, const char *what, struct err *e);
+/*
+ * Argument NAME as bytes when "encoding" is base64: *RET is malloc'd, with *RET_LEN bytes in it. With any other encoding *RET is
+ * NULL, and the bytes are the text's own.
+ */
+int job_bytes(struct mcp_job *j, const char *name, char **ret, size_t *ret_len, struct err *e)
+	MUST_CHECK;
 /* TIMEOUT as in all tools: seconds; null, 0 and less are the default. */
 int64_t job_timeout_ns(const struct mcp_job *j, const char *name);
 /* The sandbox that argument "name" names. CODE: of the error when there is none. core_named_done. */

@@ -294,7 +294,8 @@ const struct mcp_tool mcp_tools[] = {
 	  tool_fs_from_host, NULL },
 	{ "sandbox_fs_copy_to_host",
 	  "Copies a file of a sandbox to this machine; an old one is replaced.", to_host_params,
-	  "src:s,host_path:s,bytes_written:i", MCP_DESTRUCTIVE | MCP_OPEN, tool_fs_to_host, NULL },
+	  "src:s,host_path:s,bytes_written:i", MCP_DESTRUCTIVE | MCP_OPEN | MCP_CAREFUL,
+	  tool_fs_to_host, NULL },
 	{ "sandbox_logs_read", "The last lines of what kernel and services of a sandbox wrote.",
 	  logs_read_params, "log_group:s?,count:i,logs:T", MCP_READ, tool_logs_read, NULL },
 	{ "sandbox_logs_stream",
@@ -370,6 +371,5 @@ const struct mcp_tool *mcp_tool_find(const char *name)
 
 bool mcp_tool_offered(const struct mcp_tool *t, const struct mcp_config *c)
 {
-	return (!c->read_only || (t->flags & MCP_READ)) &&
-	       (!c->no_network || !(t->flags & MCP_NET));
+	return !c->read_only || (t->flags & MCP_READ);
 }

@@ -13,13 +13,6 @@
 #define BRANCH_MAX 16
 #define POLL_NS	   (200 * 1000000LL)
 
-static int unsupported(struct mcp_job *j, const struct backend *b, const char *what, struct err *e)
-{
-	j->code = "unsupported";
-	return err_set(e, ERR_UNSUPPORTED, 0, "not supported by the %s backend: it cannot %s",
-		       b->name, what);
-}
-
 /* --- states --- */
 
 const char *life_state(const struct core_named *n)
@@ -51,7 +44,7 @@ cJSON *life_summary(const struct state_record *r)
 {
 	const struct backend *b = backend_of_id(r->microvm_id);
 	struct sandbox_info i;
-	int found = b ? b->info(r->microvm_id, &i, NULL) : -ENOSYS;
+	int found = b->info(r->microvm_id, &i, NULL);
 	AUTO_JSN *j = cJSON_CreateObject();
 	cJSON *ret = j;
 
@@ -60,7 +53,7 @@ cJSON *life_summary(const struct state_record *r)
 	    !jsn_add_str(j, "endpoint", r->endpoint) ||
 	    !jsn_add_str(j, "image_arn", r->image_arn) || !jsn_add_str(j, "region", r->region) ||
 	    !jsn_add_str(j, "status", found == 0 ? sandbox_state_name(i.state) : "unreachable") ||
-	    !jsn_add_str(j, "backend", b ? b->name : "aws"))
+	    !jsn_add_str(j, "backend", b->name))
 		return NULL;
 	j = NULL;
 	return ret;
@@ -117,7 +110,7 @@ int tool_inspect(struct mcp_job *j, struct err *e)
 	if (r < 0)
 		return r;
 	r = n.backend->inspect ? n.backend->inspect(n.record.microvm_id, &text, e)
-			       : unsupported(j, n.backend, "inspect", e);
+			       : job_unsupported(n.backend, "inspect", e);
 	if (r == -ENOENT)
 		(void)err_set(e, ERR_NOT_FOUND, 0, "there is no machine behind '%s' any more",
 			      n.record.name);
@@ -150,6 +143,9 @@ int life_spec(struct mcp_job *j, struct sandbox_spec *spec, const struct backend
 {
 	int r = core_choose(j->cfg->cli, job_str(j, "image"), ret_backend, &spec->image, e);
 
+	spec->region = job_str(j, "region");
+	spec->role = job_str(j, "role");
+	spec->egress = job_str(j, "egress_connector");
 	if (r == 0)
 		r = want_net(j, spec, e);
 	if (r == 0 && *ret_backend == &backend_local && !job_null(j, "egress_connector"))
@@ -204,12 +200,25 @@ int tool_create(struct mcp_job *j, struct err *e)
 
 /* --- started, stopped, removed --- */
 
+/* The sandbox and what its platform says of it now. */
+static int find_info(struct mcp_job *j, struct core_named *n, struct sandbox_info *i, struct err *e)
+{
+	int r = job_find(j, n, "SandboxError", e);
+
+	if (r < 0)
+		return r;
+	r = n->backend->info(n->record.microvm_id, i, e);
+	if (r < 0)
+		core_named_done(n);
+	return r;
+}
+
 static int resume(struct mcp_job *j, const struct core_named *n, struct err *e)
 {
 	int r;
 
 	if (!n->backend->resume)
-		return unsupported(j, n->backend, "start a sandbox again", e);
+		return job_unsupported(n->backend, "starting a sandbox again", e);
 	core_cancel_begin(&j->progress);
 	r = n->backend->resume(n->record.microvm_id, &j->progress, loop_now() + LIFE_START_NS, e);
 	core_cancel_end();
@@ -220,12 +229,11 @@ int tool_start(struct mcp_job *j, struct err *e)
 {
 	struct core_named n;
 	struct sandbox_info i;
-	int r = job_find(j, &n, "SandboxError", e);
+	int r = find_info(j, &n, &i, e);
 
 	if (r < 0)
 		return r;
-	r = n.backend->info(n.record.microvm_id, &i, e);
-	if (r == 0 && i.state != SANDBOX_RUNNING)
+	if (i.state != SANDBOX_RUNNING)
 		r = resume(j, &n, e);
 	if (r == 0)
 		r = describe(j, &n, e);
@@ -237,14 +245,13 @@ int tool_stop(struct mcp_job *j, struct err *e)
 {
 	struct core_named n;
 	struct sandbox_info i;
-	int r = job_find(j, &n, "SandboxError", e);
+	int r = find_info(j, &n, &i, e);
 
 	if (r < 0)
 		return r;
-	r = n.backend->info(n.record.microvm_id, &i, e);
-	if (r == 0 && i.state != SANDBOX_SUSPENDED && i.state != SANDBOX_TERMINATED)
+	if (i.state != SANDBOX_SUSPENDED && i.state != SANDBOX_TERMINATED)
 		r = n.backend->suspend ? n.backend->suspend(n.record.microvm_id, e)
-				       : unsupported(j, n.backend, "suspend", e);
+				       : job_unsupported(n.backend, "suspend", e);
 	if (r == 0 && (!jsn_add_str(j->data, "name", n.record.name) ||
 		       !jsn_add_str(j->data, "state",
 				    i.state == SANDBOX_TERMINATED ? "stopped" : "suspended")))
@@ -359,7 +366,7 @@ int tool_branch(struct mcp_job *j, struct err *e)
 	if (!all)
 		r = -ENOMEM;
 	else if (!n.backend->branch)
-		r = unsupported(j, n.backend, "branch", e);
+		r = job_unsupported(n.backend, "branch", e);
 	else
 		r = core_branch(&n, name, len, &j->progress, LIFE_START_NS, all, e);
 	if (r == 0)

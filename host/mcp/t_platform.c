@@ -3,15 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/aws/doctor.h"
+#include "host/infra/record.h"
 #include "host/local/local.h"
 #include "host/mcp/tools.h"
-#include "host/state/file.h"
 #include "lib/str.h"
 
 /*
- * What is below the sandboxes: this machine or an account of AWS, and images. The Python project's server only knows AWS; what it
+ * What is below the sandboxes: this machine or an account of AWS (t_image.c has the images). The Python project's server only knows AWS; what it
  * asks there (boto3, a client, credentials) is answered for what it was asked for: whether sandboxes can be started.
  */
+
+#define STACK_MAX 512 /* "project/stack" */
 
 static const char *from_env(const char *name)
 {
@@ -20,12 +23,11 @@ static const char *from_env(const char *name)
 	return s && *s ? s : NULL;
 }
 
-static const struct backend *chosen(const struct mcp_config *c, struct err *e)
+int platform_backend(const struct mcp_config *c, const struct backend **ret, struct err *e)
 {
-	const struct backend *b;
 	const char *image;
 
-	return core_choose(c->cli, NULL, &b, &image, e) == 0 ? b : NULL;
+	return core_choose(c->cli, NULL, ret, &image, e);
 }
 
 /* --- runtime --- */
@@ -33,6 +35,7 @@ static const struct backend *chosen(const struct mcp_config *c, struct err *e)
 struct checks {
 	cJSON *list;
 	bool failed;
+	bool credentials; /* of AWS: they were found */
 };
 
 static int on_check(void *arg, const char *check, const char *status, const char *text)
@@ -41,6 +44,7 @@ static int on_check(void *arg, const char *check, const char *status, const char
 	cJSON *o = cJSON_CreateObject();
 
 	k->failed = k->failed || !strcmp(status, "fail");
+	k->credentials = k->credentials || (!strcmp(check, "aws-creds") && !strcmp(status, "ok"));
 	return o && cJSON_AddItemToArray(k->list, o) && jsn_add_str(o, "check", check) &&
 			       jsn_add_str(o, "status", status) &&
 			       jsn_add_text(o, "text", text, strlen(text))
@@ -50,22 +54,25 @@ static int on_check(void *arg, const char *check, const char *status, const char
 
 int platform_runtime(const struct mcp_config *c, cJSON *o, struct err *e)
 {
-	const struct backend *b = chosen(c, NULL);
-	bool local = b == &backend_local;
 	struct checks k = { .list = cJSON_AddArrayToObject(o, "checks") };
+	const struct backend *b = &backend_aws; /* the one that may lack something */
+	struct err why = ERR_INIT;
 	int r = k.list ? 0 : -ENOMEM;
 
 	(void)e;
-	if (r == 0 && local)
-		r = local_doctor(on_check, &k);
-	if (r == 0 && (!jsn_add_str(o, "backend", b ? b->name : "aws") ||
+	if (r == 0 && platform_backend(c, &b, &why) < 0)
+		r = on_check(&k, "backend", "fail", why.msg);
+	if (r == 0)
+		r = b == &backend_local ? local_doctor(on_check, &k)
+					: aws_doctor(on_check, &k, true);
+	if (r == 0 && (!jsn_add_str(o, "backend", b->name) ||
 		       !jsn_add_str(o, "region", from_env("AGENT_SANDBOX_REGION")) ||
 		       !jsn_add_bool(o, "boto3_available", false) ||
-		       !jsn_add_bool(o, "lambda_microvms_client", false) ||
-		       !jsn_add_bool(o, "aws_credentials", false) ||
+		       !jsn_add_bool(o, "lambda_microvms_client", true) ||
+		       !jsn_add_bool(o, "aws_credentials", k.credentials) ||
 		       !jsn_add_str(o, "image_arn", from_env("AGENT_SANDBOX_IMAGE_ARN")) ||
 		       !jsn_add_str(o, "role_arn", from_env("AGENT_SANDBOX_EXECUTION_ROLE_ARN")) ||
-		       !jsn_add_bool(o, "ready", local && !k.failed)))
+		       !jsn_add_bool(o, "ready", !k.failed)))
 		r = -ENOMEM;
 	return r;
 }
@@ -100,23 +107,6 @@ int tool_runtime_install(struct mcp_job *j, struct err *e)
 
 /* --- infra --- */
 
-static int check_tree(const cJSON *tree, const char *path, struct err *e);
-
-static const struct state_file infra_file = { .variable = "AGENT_SANDBOX_INFRA_STATE",
-					      .name = "infra-state.json",
-					      .lock = ".infra.lock",
-					      .what = "infra state file",
-					      .check = check_tree };
-
-static int check_tree(const cJSON *tree, const char *path, struct err *e)
-{
-	const cJSON *stacks = jsn_get(tree, "stacks");
-
-	return !stacks || cJSON_IsObject(stacks)
-		       ? 0
-		       : state_file_bad(&infra_file, path, "stacks is no object", e);
-}
-
 /* {value, source}: the environment before the stack's outputs. */
 static bool add_value(cJSON *to, const char *name, const char *variable, const cJSON *outputs,
 		      const char *key)
@@ -124,7 +114,7 @@ static bool add_value(cJSON *to, const char *name, const char *variable, const c
 	const char *value = from_env(variable), *source = value ? "env" : "unset";
 	cJSON *o = cJSON_AddObjectToObject(to, name);
 
-	if (!value && outputs && jsn_str(outputs, key, &value, NULL) == 1)
+	if (!value && jsn_str(outputs, key, &value, NULL) == 1)
 		source = "infra";
 	return o && jsn_add_str(o, "value", value) && jsn_add_str(o, "source", source);
 }
@@ -132,7 +122,7 @@ static bool add_value(cJSON *to, const char *name, const char *variable, const c
 static bool add_copy(cJSON *to, const char *name, const cJSON *outputs, const char *key,
 		     const char *def)
 {
-	const cJSON *v = outputs ? jsn_get(outputs, key) : NULL;
+	const cJSON *v = jsn_get(outputs, key);
 	cJSON *copy = v ? cJSON_Duplicate(v, true) : jsn_parse(def, strlen(def), NULL);
 
 	if (copy && cJSON_AddItemToObject(to, name, copy))
@@ -161,41 +151,52 @@ static int add_outputs(cJSON *o, const char *project, const char *stack, const c
 	if (!net || !add_copy(net, "vpc_id", outputs, "vpc_id", "null") ||
 	    !add_copy(net, "subnet_ids", outputs, "subnet_ids", "[]") ||
 	    !add_copy(net, "security_group_id", outputs, "security_group_id", "null") ||
-	    !cJSON_AddItemToObject(o, "raw_infra_outputs",
-				   outputs ? cJSON_Duplicate(outputs, true)
-					   : cJSON_CreateObject()) ||
+	    !cJSON_AddItemToObject(o, "raw_infra_outputs", cJSON_Duplicate(outputs, true)) ||
 	    !jsn_add_bool(o, "ready", ready))
 		return -ENOMEM;
 	return 0;
 }
 
-/* Of PROJECT and STACK; of the only stack there is when neither is given. */
+struct search {
+	const char *key; /* "project/stack"; NULL = the only one there is */
+	char name[STACK_MAX];
+	unsigned found;
+	cJSON *outputs; /* owned; of the first */
+};
+
+static int on_stack(void *arg, const char *key, const cJSON *outputs)
+{
+	struct search *s = arg;
+
+	if ((s->key && strcmp(s->key, key) != 0) || ++s->found > 1)
+		return 0;
+	s->outputs = cJSON_Duplicate(outputs, true);
+	return s->outputs ? str_format(s->name, sizeof(s->name), "%s", key) : -ENOMEM;
+}
+
+/* Of PROJECT and STACK; of the only stack there is when neither is given. A file that cannot be read has none. */
 static int outputs_of(cJSON *o, const char *project, const char *stack)
 {
-	AUTO_JSN *tree = NULL;
-	const cJSON *stacks, *one = NULL, *outputs;
-	char key[512] = "";
+	AUTO_JSN *none = cJSON_CreateObject();
+	char key[STACK_MAX] = "", *slash;
+	struct search s = { .key = project ? key : NULL };
+	int r;
 
-	if (state_file_load(&infra_file, &tree, NULL) < 0)
-		tree = NULL; /* "never an error": then there are no outputs */
-	stacks = tree ? jsn_get(tree, "stacks") : NULL;
+	if (project && !stack)
+		stack = "dev";
 	if (project)
 		ignore_result(str_format(key, sizeof(key), "%s/%s", project,
-					 stack ? stack : "dev")); /* too long: none */
-	else if (stacks && cJSON_GetArraySize(stacks) == 1)
-		ignore_result(
-			str_format(key, sizeof(key), "%s", stacks->child->string)); /* as above */
-	if (key[0])
-		one = cJSON_IsObject(stacks) ? jsn_get(stacks, key) : NULL;
-	outputs = cJSON_IsObject(one) ? jsn_get(one, "outputs") : NULL;
-	if (!project && key[0] && strchr(key, '/')) {
-		char *slash = strchr(key, '/');
-
+					 stack));	       /* too long: there is none */
+	ignore_result(infra_outputs_each(on_stack, &s, NULL)); /* as far as it could be read */
+	slash = s.found == 1 ? strchr(s.name, '/') : NULL;
+	if (!project && slash) {
 		*slash = '\0';
-		return add_outputs(o, key, slash + 1, cJSON_IsObject(outputs) ? outputs : NULL);
+		project = s.name;
+		stack = slash + 1;
 	}
-	return add_outputs(o, project, project ? (stack ? stack : "dev") : stack,
-			   cJSON_IsObject(outputs) ? outputs : NULL);
+	r = none ? add_outputs(o, project, stack, s.found == 1 ? s.outputs : none) : -ENOMEM;
+	cJSON_Delete(s.outputs);
+	return r;
 }
 
 int platform_infra(const struct mcp_config *c, cJSON *o, struct err *e)
@@ -211,72 +212,24 @@ int tool_infra_outputs(struct mcp_job *j, struct err *e)
 	return outputs_of(j->data, job_str(j, "project"), job_str(j, "stack"));
 }
 
+static int add_stack(void *list, const char *key, const cJSON *outputs)
+{
+	size_t n = strcspn(key, "/");
+	cJSON *o = cJSON_CreateObject();
+
+	(void)outputs;
+	return o && cJSON_AddItemToArray(list, o) && jsn_add_text(o, "project", key, n) &&
+			       jsn_add_str(o, "stack", key[n] ? key + n + 1 : "")
+		       ? 0
+		       : -ENOMEM;
+}
+
 int tool_infra_list(struct mcp_job *j, struct err *e)
 {
-	AUTO_JSN *tree = NULL;
-	cJSON *list = cJSON_AddArrayToObject(j->data, "stacks"), *o;
-	const cJSON *x;
-	int r = list ? state_file_load(&infra_file, &tree, e) : -ENOMEM;
+	cJSON *list = cJSON_AddArrayToObject(j->data, "stacks");
+	int r = list ? infra_outputs_each(add_stack, list, e) : -ENOMEM;
 
-	if (r < 0)
-		return r;
-	cJSON_ArrayForEach(x, jsn_get(tree, "stacks"))
-	{
-		const char *slash = strchr(x->string, '/');
-		char project[256];
-
-		ignore_result(str_format(project, sizeof(project), "%.*s",
-					 slash ? (int)(slash - x->string) : (int)strlen(x->string),
-					 x->string)); /* else cut */
-		o = cJSON_CreateObject();
-		if (!o || !cJSON_AddItemToArray(list, o) || !jsn_add_str(o, "project", project) ||
-		    !jsn_add_str(o, "stack", slash ? slash + 1 : ""))
-			return -ENOMEM;
-	}
-	return jsn_add_u64(j->data, "count", (uint64_t)cJSON_GetArraySize(list)) ? 0 : -ENOMEM;
-}
-
-/* --- images --- */
-
-static int no_images(struct mcp_job *j, struct err *e)
-{
-	j->code = "unsupported";
-	return err_set(
-		e, ERR_UNSUPPORTED, 0,
-		"not supported by the local backend: images are managed by asb image on the command line");
-}
-
-int platform_images(const struct mcp_config *c, cJSON *o, struct err *e)
-{
-	(void)c;
-	(void)e;
-	return cJSON_AddArrayToObject(o, "images") && jsn_add_u64(o, "count", 0) ? 0 : -ENOMEM;
-}
-
-int tool_image_list(struct mcp_job *j, struct err *e)
-{
-	return no_images(j, e);
-}
-
-int tool_image_inspect(struct mcp_job *j, struct err *e)
-{
-	return no_images(j, e);
-}
-
-static bool unconfirmed(struct mcp_job *j, struct err *e)
-{
-	if (job_bool(j, "confirm"))
-		return false;
-	(void)job_fail(j, e, "confirm_required", "this removes images for good: say confirm: true");
-	return true;
-}
-
-int tool_image_remove(struct mcp_job *j, struct err *e)
-{
-	return unconfirmed(j, e) ? -EINVAL : no_images(j, e);
-}
-
-int tool_image_prune(struct mcp_job *j, struct err *e)
-{
-	return unconfirmed(j, e) ? -EINVAL : no_images(j, e);
+	if (r == 0 && !jsn_add_u64(j->data, "count", (uint64_t)cJSON_GetArraySize(list)))
+		r = -ENOMEM;
+	return r;
 }

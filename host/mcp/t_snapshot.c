@@ -10,20 +10,12 @@
 
 #define CREATE_NS 900000000000LL /* a large memory on a slow disk */
 
-static int refuse(struct mcp_job *j, const struct backend *b, struct err *e)
-{
-	j->code = "unsupported";
-	return err_set(e, ERR_UNSUPPORTED, 0, "not supported by the %s backend: snapshots",
-		       b->name);
-}
-
 /* The backend that is meant where no sandbox says it. */
 static int chosen(struct mcp_job *j, const struct backend **ret, struct err *e)
 {
-	const char *image;
-	int r = core_choose(j->cfg->cli, NULL, ret, &image, e);
+	int r = platform_backend(j->cfg, ret, e);
 
-	return r < 0 ? r : (*ret)->snapshots ? 0 : refuse(j, *ret, e);
+	return r < 0 ? r : (*ret)->snapshots ? 0 : job_unsupported(*ret, "snapshots", e);
 }
 
 static unsigned flags_of(const struct mcp_job *j)
@@ -42,7 +34,7 @@ int tool_snapshot_create(struct mcp_job *j, struct err *e)
 	if (r != 0)
 		return r;
 	if (!n.backend->snapshots) {
-		r = refuse(j, n.backend, e);
+		r = job_unsupported(n.backend, "snapshots", e);
 	} else {
 		core_cancel_begin(&j->progress);
 		r = n.backend->snapshots->create(n.record.microvm_id, name, flags_of(j),

@@ -65,13 +65,19 @@ int tool_runtime_check(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_runtime_install(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_infra_outputs(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_infra_list(struct mcp_job *j, struct err *e) MUST_CHECK;
+/* The backend of new sandboxes where none is named. */
+int platform_backend(const struct mcp_config *c, const struct backend **ret, struct err *e)
+	MUST_CHECK;
+/* The data of the first and the third into O. */
+int platform_runtime(const struct mcp_config *c, cJSON *o, struct err *e) MUST_CHECK;
+int platform_infra(const struct mcp_config *c, cJSON *o, struct err *e) MUST_CHECK;
+
+/* t_image.c */
 int tool_image_list(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_image_inspect(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_image_remove(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_image_prune(struct mcp_job *j, struct err *e) MUST_CHECK;
-/* The data of the first and the third into O. */
-int platform_runtime(const struct mcp_config *c, cJSON *o, struct err *e) MUST_CHECK;
-int platform_infra(const struct mcp_config *c, cJSON *o, struct err *e) MUST_CHECK;
+/* {"images":[…],"count":N} into O; none where the backend has no images. */
 int platform_images(const struct mcp_config *c, cJSON *o, struct err *e) MUST_CHECK;
 
 /* t_life.c: SPEC from the arguments of create and run; *RET_BACKEND makes it. IMAGE is borrowed from the arguments or static. */

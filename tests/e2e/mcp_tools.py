@@ -3,7 +3,9 @@
 # DEADLINE: 900
 """asb mcp: files, sessions, logs, metrics, policy and caps, in one sandbox."""
 import base64
+import json
 import os
+import shutil
 import sys
 import time
 
@@ -52,6 +54,20 @@ def files(s):
     same(call("sandbox_fs_remove", path="d", recursive=True)["ok"], True, "what is missing is no error")
 
 
+def until(what):
+    """Whether WHAT comes true within a generous time."""
+    end = time.monotonic() + 60
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def parts(home):
+    return [x for x in os.listdir(home.path) if x.startswith("big.out.")]
+
+
 def host(s, home):
     with open(os.path.join(home.path, "in.txt"), "wb") as f:
         f.write(b"from here\0")
@@ -69,6 +85,11 @@ def host(s, home):
         ok(e["code"] in ("policy_denied", "not_found"), f"to {path}", e)
     ok(not os.path.exists("/etc/asb-test") and not os.path.exists("/tmp/asb-none"), "nothing was written there")
     same(s.error("sandbox_fs_copy_from_host", name="box", host_path="none", dest="x")["code"], "not_found", "a file that is not there")
+    s.data("sandbox_exec", name="box", command="truncate", args=["-s", "4G", "big"])
+    n = s.start("tools/call", {"name": "sandbox_fs_copy_to_host", "arguments": {"name": "box", "src": "big", "host_path": "big.out"}})
+    same(until(lambda: parts(home)), True, "a copy to the host is under way")
+    s.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": n}})
+    same((until(lambda: not parts(home)), os.path.exists(os.path.join(home.path, "big.out"))), (True, False), "cancelled, it leaves no part")
     os.makedirs(os.path.join(home.path, "tree/sub"))
     with open(os.path.join(home.path, "tree/sub/f"), "w", encoding="utf-8") as f:
         f.write("deep")
@@ -168,8 +189,39 @@ def looks(s):
     ok(r["ready"] and r["backend"] == "local", "runtime_check", r)
     ok(s.data("runtime_install")["runtime"]["ready"], "runtime_install")
     same((s.data("infra_outputs")["ready"], s.data("infra_list")["count"]), (False, 0), "infra without AWS")
-    same([s.error(t, **a)["code"] for t, a in (("image_remove", {"image_arn": "x"}), ("image_prune", {}))], ["confirm_required"] * 2,
+
+
+def images(s, home):
+    if not shutil.which("mkfs.erofs"):
+        ok(True, "images # SKIP mkfs.erofs is not installed")
+        return
+    top = os.path.join(home.path, "image")
+    os.makedirs(os.path.join(top, "etc"))
+    for text in ("one", "two"):
+        with open(os.path.join(top, "etc/text"), "w", encoding="utf-8") as f:
+            f.write(text)
+        same(home.call("image", "build", top, "--name", "mine", "--no-template").returncode, 0, "an image is built")
+
+    def names(**args):
+        return [f"{x['name']}:{x['version']}" for x in s.data("image_list", **args)["images"]]
+
+    base = names(managed=True)
+    ok(base and all(x.startswith("base:") for x in base), "image_list of what is installed", base)
+    same(sorted(names()), sorted([*base, "mine:1", "mine:2"]), "image_list")
+    d = s.data("image_inspect", image_arn="mine")
+    same((d["image"]["version"], d["image"]["newest"], d["managed"]), (2, True, False), "image_inspect: the newest of a name")
+    same(s.data("image_inspect", image_arn="mine:1")["image"]["newest"], False, "and one version")
+    same(s.error("image_inspect", image_arn="none")["code"], "not_found", "an image that is not there")
+    c = s.ask("resources/read", {"uri": "agent-sandbox://images"})["result"]["contents"][0]
+    same(json.loads(c["text"])["count"], len(base) + 2, "the resource has them too")
+    same([s.error(t, **a)["code"] for t, a in (("image_remove", {"image_arn": "mine"}), ("image_prune", {}))], ["confirm_required"] * 2,
          "images are not removed without confirm")
+    same(len(names()), len(base) + 2, "they are there")
+    same(s.data("image_prune", confirm=True), {"removed": ["mine:1"], "kept": [*base, "mine:2"], "removed_count": 1}, "image_prune")
+    same(s.error("image_remove", image_arn="base", confirm=True)["code"], "denied", "what is installed is not removed")
+    same(s.data("image_remove", image_arn="mine", confirm=True), {"versions": ["mine:2"], "image_arn": "mine", "removed": True},
+         "image_remove")
+    same(s.error("image_remove", image_arn="mine", confirm=True)["code"], "not_found", "once more")
 
 
 def snapshots(s):
@@ -190,6 +242,7 @@ with _asb.Home() as home:
         host(s, home)
         sessions(s)
         looks(s)
+        images(s, home)
         snapshots(s)
         same(s.bad, [], "nothing but messages on standard output")
     caps(home)

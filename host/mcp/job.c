@@ -63,11 +63,6 @@ int job_fail(struct mcp_job *j, struct err *e, const char *code, const char *fmt
 	return -EINVAL;
 }
 
-int job_unsupported(const struct backend *b, const char *what, struct err *e)
-{
-	return err_set(e, ERR_UNSUPPORTED, 0, "not supported by the %s backend: %s", b->name, what);
-}
-
 int job_bytes(struct mcp_job *j, const char *name, char **ret, size_t *ret_len, struct err *e)
 {
 	const char *text = job_str(j, name);

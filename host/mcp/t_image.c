@@ -67,7 +67,7 @@ int tool_image_list(struct mcp_job *j, struct err *e)
 int tool_image_inspect(struct mcp_job *j, struct err *e)
 {
 	const struct backend *b;
-	cJSON *image;
+	cJSON *image = NULL;
 	int r = chosen(j, &b, e);
 
 	if (r == 0)
@@ -86,10 +86,10 @@ int tool_image_inspect(struct mcp_job *j, struct err *e)
 /* Confirmed, and possible. */
 static int may_remove(struct mcp_job *j, const struct backend **ret, struct err *e)
 {
-	if (!job_bool(j, "confirm"))
-		return job_fail(j, e, "confirm_required",
-				"this removes images for good: say confirm: true");
-	return chosen(j, ret, e);
+	if (job_bool(j, "confirm"))
+		return chosen(j, ret, e);
+	(void)job_fail(j, e, "confirm_required", "this removes images for good: say confirm: true");
+	return -EINVAL;
 }
 
 static void on_removed(void *list, const char *image)

@@ -77,7 +77,10 @@ bool job_null(const struct mcp_job *j, const char *name);
 /* Fails with CODE (static) and a message; returns a negative errno. */
 int job_fail(struct mcp_job *j, struct err *e, const char *code, const char *fmt, ...) PRINTF(4, 5);
 /* Says that B cannot do WHAT; returns a negative errno. */
-int job_unsupported(const struct backend *b, const char *what, struct err *e);
+static inline int job_unsupported(const struct backend *b, const char *what, struct err *e)
+{
+	return err_set(e, ERR_UNSUPPORTED, 0, "not supported by the %s backend: %s", b->name, what);
+}
 /*
  * Argument NAME as bytes when "encoding" is base64: *RET is malloc'd, with *RET_LEN bytes in it. With any other encoding *RET is
  * NULL, and the bytes are the text's own.

@@ -300,6 +300,7 @@ static int on_upload(void *arg, const cJSON *c)
 	return r == -ENOENT ? 0 : r;
 }
 
+/* 1: there are more. */
 static int end_uploads(struct aws *a, const char *bucket, const char *owner, struct err *e)
 {
 	const struct request q = { .what = "ListMultipartUploads",
@@ -309,12 +310,29 @@ static int end_uploads(struct aws *a, const char *bucket, const char *owner, str
 				   .query = "uploads" };
 	struct uploads u = { a, bucket, owner, e };
 	struct aws_answer w;
+	const cJSON *list;
+	const char *more;
 	int r = call(a, &q, &w, e);
 
+	list = xml_at(w.json, "ListMultipartUploadsResult");
 	if (r == 0)
-		r = xml_each(xml_at(w.json, "ListMultipartUploadsResult"), "Upload", on_upload, &u);
+		r = xml_each(list, "Upload", on_upload, &u);
+	more = xml_text(list, "IsTruncated");
+	if (r == 0 && more && strcmp(more, "true") == 0)
+		r = 1;
 	aws_answer_done(&w);
 	return r;
+}
+
+/* STEP until there is no more of it. */
+static int repeat(int (*step)(struct aws *a, const char *bucket, const char *owner, struct err *e),
+		  struct aws *a, const char *bucket, const char *owner, struct err *e)
+{
+	int r = 1;
+
+	for (unsigned n = 0; r == 1 && n < ROUNDS_MAX; n++)
+		r = step(a, bucket, owner, e);
+	return r == 1 ? err_set(e, ERR_TOO_BIG, 0, "emptying the bucket %s has no end", bucket) : r;
 }
 
 int s3_delete_bucket(struct aws *a, const char *bucket, const char *owner, struct err *e)
@@ -322,12 +340,10 @@ int s3_delete_bucket(struct aws *a, const char *bucket, const char *owner, struc
 	const struct request q = {
 		.what = "DeleteBucket", .method = "DELETE", .bucket = bucket, .owner = owner
 	};
-	int r = end_uploads(a, bucket, owner, e), more = r == 0;
+	int r = repeat(end_uploads, a, bucket, owner, e);
 
-	for (unsigned n = 0; more == 1 && n < ROUNDS_MAX; n++) {
-		r = more = empty_some(a, bucket, owner, e);
-		r = r > 0 ? 0 : r;
-	}
+	if (r == 0)
+		r = repeat(empty_some, a, bucket, owner, e);
 	if (r == 0)
 		r = simple(a, &q, NULL, e);
 	return r == -ENOENT ? 0 : r;

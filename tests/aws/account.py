@@ -459,7 +459,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def s3(self, op, b, bucket, key, body, what):
         if op in ("HEAD bucket", "GET uploads"):
             return "" if op == "HEAD bucket" else {"ListMultipartUploadsResult": {"Upload": [
-                {"Key": k, "UploadId": "u/+"} for k in b.get("uploads", [])]}}
+                {"Key": k, "UploadId": "u/+"} for k in b.get("uploads", [])[:1]], "IsTruncated": str(len(b.get("uploads", [])) > 1).lower()}}
         if op == "DELETE uploadId":
             b["uploads"].remove(key)
             return ""
@@ -488,7 +488,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     b["versions"].remove(k)
             return {"DeleteResult": ""}
         if op == "DELETE bucket":
-            if b["versions"]:
+            if b["versions"] or b.get("uploads"):
                 raise Bad(409, "BucketNotEmpty", "The bucket you tried to delete is not empty.")
             del self.server.account.buckets[bucket]
             return ""

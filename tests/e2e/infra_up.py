@@ -196,7 +196,7 @@ def goes_wrong():
         r = s.asb("up")
         ok(r.returncode == 1 and b"another name" in r.stderr, "another name of the image is refused", r.stderr)
         s.write("sandbox.yaml", PLAIN)
-        list(s.aws.buckets.values())[0].update(versions=["old", "a<b&c", "x y", "null"], uploads=["half/of it"])
+        list(s.aws.buckets.values())[0].update(versions=["old", "a<b&c", "x y", "null"], uploads=["half/of it", "more"])
         for op in ("DeleteMicrovmImage", "DELETE bucket", "DeleteRole"):
             s.aws.faults[op] = [(403, "AccessDenied")]
             r = s.asb("destroy", "--yes", "--force")

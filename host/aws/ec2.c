@@ -18,14 +18,24 @@ static void filter(struct query *q, unsigned n, const char *name, const char *va
 	query_add_nth(q, "Filter", n, "Value.1", value);
 }
 
+bool ec2_is_id(const char *s)
+{
+	size_t n = strspn(s, "-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+	return n && n < EC2_ID_MAX && !s[n];
+}
+
 /* The text at PATH below the root into RET; -ENOENT when it is missing. */
-static int take_id(const struct aws_answer *w, const char *path, char ret[EC2_ID_MAX])
+static int take_id(const struct aws_answer *w, const char *path, char ret[EC2_ID_MAX],
+		   struct err *e)
 {
 	const char *s = xml_text(w->json, path);
 
 	if (!s || !*s)
 		return -ENOENT;
-	return str_format(ret, EC2_ID_MAX, "%s", s) < 0 ? -EBADMSG : 0;
+	if (!ec2_is_id(s))
+		return err_set(e, ERR_INTERNAL, EBADMSG, "EC2: a strange id in the answer");
+	return str_format(ret, EC2_ID_MAX, "%s", s);
 }
 
 int ec2_default_vpc(struct aws *a, char ret[EC2_ID_MAX], struct err *e)
@@ -38,7 +48,7 @@ int ec2_default_vpc(struct aws *a, char ret[EC2_ID_MAX], struct err *e)
 	filter(&q, 1, "is-default", "true");
 	r = query_call(a, &q, &w, e);
 	if (r == 0)
-		r = take_id(&w, "DescribeVpcsResponse/vpcSet/item/vpcId", ret);
+		r = take_id(&w, "DescribeVpcsResponse/vpcSet/item/vpcId", ret, e);
 	aws_answer_done(&w);
 	return r;
 }
@@ -46,7 +56,7 @@ int ec2_default_vpc(struct aws *a, char ret[EC2_ID_MAX], struct err *e)
 static int on_subnet(void *arg, const cJSON *item)
 {
 	const char *id = xml_text(item, "subnetId");
-	cJSON *s = id ? cJSON_CreateString(id) : NULL;
+	cJSON *s = id && ec2_is_id(id) ? cJSON_CreateString(id) : NULL;
 
 	return s && cJSON_AddItemToArray(arg, s) ? 0 : -ENOMEM;
 }
@@ -95,10 +105,12 @@ int ec2_subnets(struct aws *a, const char *vpc, const char *name, cJSON **ret, s
 	return r == 1 ? err_set(e, ERR_TOO_BIG, 0, "DescribeSubnets has no end") : r;
 }
 
+/* Malformed is a name of the file that looks like an id, which EC2 makes no group of. */
 static bool is_missing(const char *code)
 {
 	return strcmp(code, "InvalidGroup.NotFound") == 0 ||
-	       strcmp(code, "InvalidGroupId.NotFound") == 0;
+	       strcmp(code, "InvalidGroupId.NotFound") == 0 ||
+	       strcmp(code, "InvalidGroupId.Malformed") == 0;
 }
 
 int ec2_find_group(struct aws *a, const char *vpc, const char *name, const char *id,
@@ -118,7 +130,7 @@ int ec2_find_group(struct aws *a, const char *vpc, const char *name, const char 
 		r = -ENOENT;
 	if (r == 0)
 		r = take_id(&w, "DescribeSecurityGroupsResponse/securityGroupInfo/item/groupId",
-			    ret);
+			    ret, e);
 	aws_answer_done(&w);
 	return r;
 }
@@ -142,8 +154,12 @@ int ec2_create_group(struct aws *a, const char *vpc, const char *name, const cha
 	r = query_call(a, &q, &w, e);
 	if (r < 0 && strcmp(w.code, "InvalidGroup.Duplicate") == 0)
 		r = -EEXIST;
-	if (r == 0 && take_id(&w, "CreateSecurityGroupResponse/groupId", ret) < 0)
-		r = err_set(e, ERR_INTERNAL, EBADMSG, "CreateSecurityGroup: no id in the answer");
+	if (r == 0) {
+		r = take_id(&w, "CreateSecurityGroupResponse/groupId", ret, e);
+		if (r == -ENOENT)
+			r = err_set(e, ERR_INTERNAL, EBADMSG,
+				    "CreateSecurityGroup: no id in the answer");
+	}
 	aws_answer_done(&w);
 	return r;
 }

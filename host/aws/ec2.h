@@ -2,6 +2,8 @@
 #ifndef ASB_AWS_EC2_H
 #define ASB_AWS_EC2_H
 
+#include <stdbool.h>
+
 #include "host/aws/call.h"
 #include "lib/compiler.h"
 #include "lib/err.h"
@@ -9,6 +11,8 @@
 
 /* What of EC2 a network connector needs. */
 #define EC2_ID_MAX 64
+/* Letters, digits and '-', at most EC2_ID_MAX - 1: what an answer has besides is refused. */
+bool ec2_is_id(const char *s);
 
 int ec2_default_vpc(struct aws *a, char ret[EC2_ID_MAX], struct err *e) MUST_CHECK; /* -ENOENT */
 /* The ids of VPC's subnets, or those whose Name is NAME (NULL = any), as an array; the caller frees it. */

@@ -106,8 +106,9 @@ int query_identity(struct aws *a, struct aws_identity *ret, struct err *e)
 		r = err_set(e, ERR_INTERNAL, EBADMSG,
 			    "GetCallerIdentity: no account in the answer");
 	if (r == 0) {
-		n = strcspn(arn + 4, ":");
-		if (str_format(ret->account, sizeof(ret->account), "%s", account) < 0 ||
+		n = strspn(arn + 4, "-abcdefghijklmnopqrstuvwxyz");
+		if (n == 0 || arn[4 + n] != ':' ||
+		    str_format(ret->account, sizeof(ret->account), "%s", account) < 0 ||
 		    str_format(ret->partition, sizeof(ret->partition), "%.*s", (int)n, arn + 4) < 0)
 			r = err_set(e, ERR_INTERNAL, EBADMSG, "GetCallerIdentity: a strange ARN");
 	}

@@ -338,7 +338,7 @@ static int add_subnets(struct stack *s, const char *name, struct err *e)
 	cJSON *v;
 	int r;
 
-	if (name && str_starts(name, "subnet-")) {
+	if (name && str_starts(name, "subnet-") && ec2_is_id(name)) {
 		v = cJSON_CreateString(name);
 		return v && cJSON_AddItemToArray(s->subnets, v)
 			       ? 0

@@ -6,7 +6,7 @@
 #include "lib/compiler.h"
 
 /*
- * The policy documents, as JSON texts; pure. Their values are names that were checked, so nothing in them needs escaping. Each
+ * The policy documents, as JSON texts; pure. Their values were checked where they came from, so nothing in them needs escaping. Each
  * appends to OUT and returns 0 or what buf_addf does. Sources: "Lambda MicroVMs: security", "network connectors" of the AWS Lambda
  * Developer Guide; docs/infra.md tells what each allows.
  */

@@ -233,11 +233,6 @@ int iam_list_attached(struct aws *a, const char *role, cJSON **ret, struct err *
 			e);
 }
 
-int iam_list_inline(struct aws *a, const char *role, cJSON **ret, struct err *e)
-{
-	return list_all(a, "ListRolePolicies", role, "PolicyNames", NULL, ret, e);
-}
-
 int iam_delete_role(struct aws *a, const char *name, struct err *e)
 {
 	AUTO_JSN *attached = NULL, *inlined = NULL;
@@ -247,7 +242,7 @@ int iam_delete_role(struct aws *a, const char *name, struct err *e)
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
-		r = iam_list_inline(a, name, &inlined, e);
+		r = list_all(a, "ListRolePolicies", name, "PolicyNames", NULL, &inlined, e);
 	cJSON_ArrayForEach(p, attached) if (r == 0) r = iam_detach(a, name, p->valuestring, e);
 	cJSON_ArrayForEach(p, inlined) if (r == 0)
 	{

@@ -27,9 +27,8 @@ int iam_get_policy(struct aws *a, const char *role, const char *policy, cJSON **
 int iam_put_policy(struct aws *a, const char *role, const char *policy, const char *document,
 		   struct err *e) MUST_CHECK;
 
-/* The ARNs of the attached policies, or the names of the inline ones, as an array; the caller frees it. */
+/* The ARNs of the attached policies, as an array; the caller frees it. */
 int iam_list_attached(struct aws *a, const char *role, cJSON **ret, struct err *e) MUST_CHECK;
-int iam_list_inline(struct aws *a, const char *role, cJSON **ret, struct err *e) MUST_CHECK;
 int iam_attach(struct aws *a, const char *role, const char *arn, struct err *e) MUST_CHECK;
 int iam_detach(struct aws *a, const char *role, const char *arn, struct err *e) MUST_CHECK;
 

@@ -11,7 +11,6 @@
 #include "host/cmd/common.h"
 #include "host/infra/config.h"
 #include "host/infra/record.h"
-#include "lib/buf.h"
 #include "lib/fd.h"
 #include "lib/jsn.h"
 #include "lib/str.h"
@@ -59,8 +58,6 @@ int cmd_infra_init(const struct cli *c)
 }
 
 /* --- output --- */
-
-#define OUTPUT_MAX (1U << 20)
 
 static cJSON *labelled(const char *project, size_t n, const char *stack, const cJSON *outputs)
 {

@@ -40,14 +40,6 @@ void yaml_done(struct yaml_file *f)
 	*f = (struct yaml_file){ .nodes = NULL };
 }
 
-const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key)
-{
-	for (size_t i = 0; map && map->kind == YAML_MAP && i < map->len; i++)
-		if (strcmp(map->keys[i]->text, key) == 0)
-			return map->items[i];
-	return NULL;
-}
-
 const char *yaml_kind_name(const struct yaml_node *n)
 {
 	static const char *const names[] = { "empty", "text", "a number, boolean or date", "a list",

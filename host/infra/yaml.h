@@ -44,9 +44,6 @@ int yaml_read(const char *name, const char *p, size_t n, struct yaml_file *ret, 
 	MUST_CHECK;
 void yaml_done(struct yaml_file *f);
 
-/* The member of a map; NULL when there is none. */
-const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
-
 /* "a number or boolean", "a list", …: what N is, for messages. */
 const char *yaml_kind_name(const struct yaml_node *n);
 

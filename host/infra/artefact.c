@@ -38,6 +38,8 @@ static int read_patterns(struct zipping *z, int dir)
 
 	if (r == -ENOENT)
 		return 0;
+	if (r == -ENOSPC)
+		return err_set(z->e, ERR_TOO_BIG, 0, ".dockerignore has over %u bytes", IGNORE_MAX);
 	if (r < 0)
 		return err_set(z->e, ERR_IO, -r, "cannot read .dockerignore");
 	for (char *l = z->ignore.len ? strtok_r(z->ignore.p, "\r\n", &save) : NULL; l;

@@ -14,6 +14,7 @@
 #include "confine_int.h"
 #include "lib/fd.h"
 #include "lib/log.h"
+#include "lib/sock.h"
 
 /*
  * The child installs the filter on itself just before it executes its program, and sends the listener to agentd over one socket
@@ -95,35 +96,13 @@ static int install_profile(enum confine_profile p, bool counted)
 				    : INSTALL(filter_restricted, flags);
 }
 
-/* A byte, and FD with it unless it is -1. */
-static int send_listener(int fd, char byte)
-{
-	union {
-		struct cmsghdr h;
-		char room[CMSG_SPACE(sizeof(int))];
-	} c;
-	struct iovec v = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		memset(&c, 0, sizeof(c));
-		m.msg_control = &c;
-		m.msg_controllen = sizeof(c);
-		c.h.cmsg_level = SOL_SOCKET;
-		c.h.cmsg_type = SCM_RIGHTS;
-		c.h.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&c.h), &fd, sizeof(fd));
-	}
-	return sendmsg(channel[1], &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
-}
-
 static int confine_now(const struct confine *c)
 {
 	int fd = install_profile(c->profile, c->counted), r;
 
 	if (fd < 0 || !c->counted)
 		return fd;
-	r = send_listener(fd, 0);
+	r = sock_send_fd(channel[1], "", 1, fd);
 	(void)close(fd);
 	return r;
 }
@@ -164,24 +143,11 @@ int confine_worker(void)
 /* The byte that a child has sent, or negative errno; its descriptor in *RET_FD, or -1. Does not wait. */
 static int receive(int *ret_fd)
 {
-	union {
-		struct cmsghdr h;
-		char room[CMSG_SPACE(sizeof(int))];
-	} c;
 	unsigned char byte = 0;
-	struct iovec v = { &byte, 1 };
-	struct msghdr m = {
-		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
-	};
-	const struct cmsghdr *h;
-	ssize_t n = recvmsg(channel[0], &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = sock_recv_fd(channel[0], &byte, 1, ret_fd);
 
-	*ret_fd = -1;
 	if (n != 1)
-		return n < 0 ? -errno : -EPIPE;
-	h = CMSG_FIRSTHDR(&m);
-	if (h && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(ret_fd, CMSG_DATA(h), sizeof(*ret_fd));
+		return n < 0 ? (int)n : -EPIPE;
 	return byte;
 }
 
@@ -208,7 +174,7 @@ static void find_flags(void)
 
 static _Noreturn void try_all(void)
 {
-	unsigned found = install_profile(CONFINE_DEFAULT, false) == 0 ? CAN_DEFAULT : 0;
+	unsigned char found = install_profile(CONFINE_DEFAULT, false) == 0 ? CAN_DEFAULT : 0;
 	int fd = -1;
 
 	if (no_new_privs() == 0) {
@@ -219,7 +185,7 @@ static _Noreturn void try_all(void)
 		else if (install_profile(CONFINE_RESTRICTED, false) == 0)
 			found |= CAN_RESTRICTED;
 	}
-	_exit(send_listener(fd, (char)found) < 0);
+	_exit(sock_send_fd(channel[1], &found, 1, fd) < 0);
 }
 
 /* Without the hang-up when nobody is left (Linux 5.9), listeners would pile up. */

@@ -213,9 +213,13 @@ struct backend {
 	 */
 	int (*route)(const char *id, uint16_t port, bool fresh, struct backend_route *ret,
 		     struct err *e);
-	/* A connected stream to PORT in the guest, blocking, CLOEXEC; the caller owns *RET_FD. */
+	/*
+	 * A connected stream to PORT in the guest, blocking, CLOEXEC; the caller owns *RET_FD. An end of file alone
+	 * does not tell that the guest has ended it, for a stream that was cut looks the same: when it has, one byte
+	 * is in *RET_END before (a socket, owned; -1: nobody tells). NULL: the caller's protocol knows its own end.
+	 */
 	int (*connect)(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd,
-		       struct err *e);
+		       int *ret_end, struct err *e);
 
 	/*
 	 * Console or log output: opens what there is for reading from the start; the caller owns

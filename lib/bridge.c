@@ -12,7 +12,9 @@
  * The ends of a socket are taken as TCP takes them. End of file: the stream's own half is closed,
  * the other goes on. A broken socket (closed by its owner, reset): what it gave before still goes
  * out with an orderly end, because a server that answers early and closes has answered; what comes
- * for it is dropped while its answer is under way, and then cuts the stream.
+ * for it is dropped while its answer is under way, and then cuts the stream. A stream that was cut
+ * resets the socket, so that no half of anything passes for the whole; AF_UNIX can show only an end
+ * of file, and its owner has to tell the two apart (data() with N == 0 comes before an end).
  */
 
 #define BRIDGE_READ 65536
@@ -38,9 +40,13 @@ static void drop_unread(int fd)
 
 static void finish(struct bridge *b, int error)
 {
+	const struct linger reset = { .l_onoff = 1 };
+
 	loop_del(&b->watch);
 	if (b->fd >= 0 && b->end_given)
 		drop_unread(b->fd);
+	else if (b->fd >= 0)
+		(void)setsockopt(b->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	fd_close(&b->fd);
 	b->stream = NULL;
 	if (b->ended)

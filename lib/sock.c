@@ -2,6 +2,7 @@
 #include "sock.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -69,6 +70,52 @@ int sock_connect(const char *path, int *ret_fd)
 		return -errno;
 	*ret_fd = fd_take(&fd);
 	return 0;
+}
+
+union control {
+	struct cmsghdr h;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+int sock_send_fd(int fd, const void *p, size_t n, int pass)
+{
+	union control c;
+	struct iovec v = { .iov_base = (void *)(uintptr_t)p, .iov_len = n };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
+	ssize_t k;
+
+	if (pass >= 0) {
+		memset(&c, 0, sizeof(c));
+		m.msg_control = &c;
+		m.msg_controllen = sizeof(c);
+		c.h.cmsg_level = SOL_SOCKET;
+		c.h.cmsg_type = SCM_RIGHTS;
+		c.h.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&c.h), &pass, sizeof(pass));
+	}
+	k = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (k < 0)
+		return -errno;
+	return (size_t)k == n ? 0 : -EAGAIN;
+}
+
+ssize_t sock_recv_fd(int fd, void *p, size_t n, int *ret_pass)
+{
+	union control c;
+	struct iovec v = { .iov_base = p, .iov_len = n };
+	struct msghdr m = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
+	};
+	const struct cmsghdr *h;
+	ssize_t k = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*ret_pass = -1;
+	if (k < 0)
+		return -errno;
+	h = CMSG_FIRSTHDR(&m);
+	if (h && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_pass, CMSG_DATA(h), sizeof(*ret_pass));
+	return k;
 }
 
 int sock_accept(int listen_fd, int *ret_fd)

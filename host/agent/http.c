@@ -70,7 +70,8 @@ static curl_socket_t open_cb(void *arg, curlsocktype purpose, struct curl_sockad
 	(void)purpose;
 	(void)addr;
 	fd_close(&c->stream);
-	if (h->backend->connect(h->id, PROTO_AGENT_PORT, loop_now() + limit, &c->stream, &e) < 0) {
+	if (h->backend->connect(h->id, PROTO_AGENT_PORT, loop_now() + limit, &c->stream, NULL, &e) <
+	    0) {
 		h->connect_err = e;
 		return CURL_SOCKET_BAD;
 	}

@@ -22,13 +22,21 @@
 
 struct direction {
 	int from, to;
-	char *p; /* RELAY_BUFFER bytes */
+	int told; /* has a byte when FROM's end of file is one; -1 = it always is */
+	char *p;  /* RELAY_BUFFER bytes */
 	size_t at, len;
 	bool end;  /* FROM gives nothing more */
 	bool deaf; /* TO takes nothing more */
 	bool over;
 	int error;
 };
+
+static bool was_cut(const struct direction *d)
+{
+	char byte;
+
+	return d->told >= 0 && recv(d->told, &byte, 1, MSG_DONTWAIT) != 1;
+}
 
 static void take(struct direction *d)
 {
@@ -39,6 +47,7 @@ static void take(struct direction *d)
 		d->len = d->deaf ? 0 : (size_t)k;
 	} else if (k == 0) {
 		d->end = true;
+		d->error = was_cut(d) ? -ECONNRESET : 0;
 	} else if (errno != EAGAIN && errno != EINTR) {
 		d->error = -errno;
 		d->end = true;
@@ -109,11 +118,11 @@ static void drain(int fd)
 	}
 }
 
-int relay(int a, int b)
+int relay(int a, int b, int b_end)
 {
 	static char buffers[2][RELAY_BUFFER];
-	struct direction ab = { .from = a, .to = b, .p = buffers[0] },
-			 ba = { .from = b, .to = a, .p = buffers[1] };
+	struct direction ab = { .from = a, .to = b, .told = -1, .p = buffers[0] },
+			 ba = { .from = b, .to = a, .told = b_end, .p = buffers[1] };
 	struct pollfd p[2];
 	int r = fd_set_nonblock(a, true);
 

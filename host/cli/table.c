@@ -146,7 +146,8 @@ const struct command cli_commands[] = {
 		  "Listens on loopback, prints a line for each port (with --json an object for each), and "
 		  "passes connections on to what listens in the sandbox, until Ctrl-C. No network is "
 		  "needed in the sandbox. The end of each direction is passed on by itself. A connection "
-		  "that the sandbox refuses is reset here, and the first of them is told.\n\n"
+		  "that the sandbox refuses is reset here, and the first of them is told; so is one that is cut, because "
+		  "the sandbox stops or asb forward does: an end of file is the end.\n\n"
 		  "When the sandbox is no longer running it says so and exits with 0. The port of the "
 		  "lifecycle hooks (9000, or $AGENT_SANDBOX_HOOK_PORT) is refused.",
 	  .examples = EXAMPLES("asb forward app 8080", "asb forward app 8080:80 0:5432",

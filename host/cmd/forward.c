@@ -219,31 +219,33 @@ static void tell_refused(const struct port *p, const struct err *e)
 		out_warn("port %u: %s", p->spec.remote, e->msg);
 }
 
-/* The child: from here on there is nothing but FD and one connection into the sandbox. */
+/*
+ * The child: from here on there is nothing but FD and one connection into the sandbox. Unless both
+ * directions came to their ends FD is reset, also when we are killed.
+ */
 NORETURN static void serve(const struct port *p, int fd)
 {
 	struct core_named *n = p->f->n;
-	const struct linger reset = { .l_onoff = 1 };
+	const struct linger reset = { .l_onoff = 1 }, orderly = { .l_onoff = 0 };
 	struct err e = ERR_INIT;
 	sigset_t none;
-	int guest;
+	int guest, end;
 
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() == 1 || dup2(fd, 3) < 0)
+	if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() == 1 || dup2(fd, 3) < 0)
 		_exit(1);
 	fd_close_from(4);
-	if (core_wake(n, &e) < 0 || n->backend->connect(n->record.microvm_id, p->spec.remote,
-							loop_now() + CONNECT_NS, &guest, &e) < 0) {
+	if (core_wake(n, &e) < 0 ||
+	    n->backend->connect(n->record.microvm_id, p->spec.remote, loop_now() + CONNECT_NS,
+				&guest, &end, &e) < 0) {
 		tell_refused(p, &e);
-		(void)setsockopt(3, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-		(void)close(3);
 		_exit(CHILD_REFUSED);
 	}
 	core_let_go(n); /* from here on only bytes keep it awake */
-	if (relay(3, guest) < 0)
-		(void)setsockopt(3, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-	(void)close(3);
+	if (relay(3, guest, end) == 0)
+		(void)setsockopt(3, SOL_SOCKET, SO_LINGER, &orderly, sizeof(orderly));
 	_exit(CHILD_FINE);
 }
 

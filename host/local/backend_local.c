@@ -20,6 +20,7 @@
 #include "lib/fd.h"
 #include "lib/loop.h"
 #include "lib/pretty.h"
+#include "lib/sock.h"
 #include "lib/str.h"
 
 /*
@@ -250,22 +251,45 @@ static int check_answer(const char *s, struct err *e)
 	return -ECONNREFUSED;
 }
 
+/* The line, and when RET_END is not NULL one end of a pair for the supervisor to keep. */
+static int send_request(int fd, uint16_t port, int *ret_end)
+{
+	AUTO_FD theirs = -1;
+	char line[16];
+	int pair[2], n = snprintf(line, sizeof(line), "CONNECT %u\n", port);
+
+	if (ret_end) {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+			return -errno;
+		*ret_end = pair[0];
+		theirs = pair[1];
+	}
+	return sock_send_fd(fd, line, (size_t)n, theirs);
+}
+
+/* A supervisor that does not know of it (asb was updated while the sandbox ran) has let its end go. */
+static void drop_untold(int *fd)
+{
+	char byte;
+
+	if (*fd >= 0 && recv(*fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		fd_close(fd);
+}
+
 static int local_connect(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd,
-			 struct err *e)
+			 int *ret_end, struct err *e)
 {
 	AUTO_FD dirfd = -1;
 	AUTO_FD fd = -1;
+	AUTO_FD end = -1;
 	AUTO_BUF b;
-	char line[16];
-	int n, r = vmdir_open(id, &dirfd, e);
+	int r = vmdir_open(id, &dirfd, e);
 
 	buf_init(&b, ANSWER_CAP);
 	if (r < 0)
 		return r;
-	if (client_dial(dirfd, "link.sock", &fd) < 0)
-		return not_running(id, e);
-	n = snprintf(line, sizeof(line), "CONNECT %u\n", port);
-	if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
+	if (client_dial(dirfd, "link.sock", &fd) < 0 ||
+	    send_request(fd, port, ret_end ? &end : NULL) < 0)
 		return not_running(id, e);
 	r = client_read_line(fd, &b, deadline_ns, NULL);
 	if (r == -ETIMEDOUT)
@@ -274,9 +298,13 @@ static int local_connect(const char *id, uint16_t port, int64_t deadline_ns, int
 	if (r < 0)
 		return not_running(id, e);
 	r = check_answer(b.p ? b.p : "", e);
-	if (r == 0)
-		*ret_fd = fd_take(&fd);
-	return r;
+	if (r < 0)
+		return r;
+	drop_untold(&end);
+	if (ret_end)
+		*ret_end = fd_take(&end);
+	*ret_fd = fd_take(&fd);
+	return 0;
 }
 
 static int local_open_log(const char *id, int *ret_fd, struct err *e)

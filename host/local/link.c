@@ -16,7 +16,9 @@
 
 /*
  * link.sock: "CONNECT <port>\n", answered by "OK\n" or "ERR <code>: <message>\n" (code:
- * err_code_name), then bytes: the convention of Firecracker's vsock socket.
+ * err_code_name), then bytes: the convention of Firecracker's vsock socket. On a Unix socket an end
+ * of file is all that a cut shows, too; so the line may bring a socket along, which gets a byte
+ * when the guest has ended its direction, before that end is passed on.
  *
  * A connection goes: asking (its line is peeked at, so that bytes behind it stay in the socket) ->
  * waiting for the channel (asb-portd may be restarting) -> opening the stream -> bridged.
@@ -39,7 +41,8 @@ struct conn {
 	struct loop_timer deadline;
 	struct chan_stream *stream; /* while opening */
 	struct bridge bridge;
-	int fd; /* until bridged */
+	int fd;	 /* until bridged */
+	int end; /* the socket that came with the line, or -1 */
 	uint16_t port;
 	bool silent;   /* adopted: neither asks nor wants an OK */
 	int64_t moved; /* loop_now: when it asked, or a byte came for it */
@@ -82,6 +85,7 @@ static void conn_free(struct conn *c)
 		chan_reset(c->stream);
 	bridge_stop(&c->bridge);
 	fd_close(&c->fd);
+	fd_close(&c->end);
 	*c->pprev = c->next;
 	if (c->next)
 		c->next->pprev = c->pprev;
@@ -130,6 +134,11 @@ static size_t on_data(void *arg, const void *p, size_t n)
 	struct conn *c = arg;
 
 	c->moved = loop_now();
+	if (n == 0 && c->end >= 0) {
+		/* One that does not take it sees a cut. */
+		(void)send(c->end, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		fd_close(&c->end);
+	}
 	return c->state == BRIDGED ? bridge_ops.data(&c->bridge, p, n) : 0;
 }
 
@@ -195,8 +204,8 @@ static void go(struct conn *c)
 
 /* --- the socket --- */
 /* The port that the line asks for: 0 when it is not whole yet, -EINVAL. Takes the line out of the
- * socket. */
-static int read_request(int fd)
+ * socket, and what came with it into *RET_END. */
+static int read_request(int fd, int *ret_end)
 {
 	char line[LINE_MAX_ + 1];
 	ssize_t n = recv(fd, line, LINE_MAX_, MSG_PEEK | MSG_DONTWAIT);
@@ -215,7 +224,7 @@ static int read_request(int fd)
 	if (!str_starts(line, "CONNECT ") || str_to_u64(line + 8, 1, 65535, &port) < 0)
 		return -EINVAL;
 	n = nl - line + 1;
-	return recv(fd, line, (size_t)n, MSG_DONTWAIT) == n ? (int)port : -EINVAL;
+	return sock_recv_fd(fd, line, (size_t)n, ret_end) == n ? (int)port : -EINVAL;
 }
 
 static void on_conn(struct loop_watch *w, uint32_t events)
@@ -227,7 +236,7 @@ static void on_conn(struct loop_watch *w, uint32_t events)
 		conn_free(c);
 		return;
 	}
-	port = read_request(c->fd);
+	port = read_request(c->fd, &c->end);
 	if (port < 0 || (port == 0 && (events & (EPOLLHUP | EPOLLERR)))) {
 		refuse(c, ERR_INVALID, "expected CONNECT <port>");
 	} else if (port > 0) {
@@ -264,7 +273,7 @@ static int conn_new(struct vm *vm, int fd, struct conn **ret)
 	}
 	c->vm = vm;
 	c->fd = fd;
-	c->bridge.fd = -1;
+	c->bridge.fd = c->end = -1;
 	c->watch = (struct loop_watch)LOOP_WATCH_INIT;
 	c->watch.fn = on_conn;
 	c->deadline.fn = on_deadline;

@@ -168,6 +168,11 @@ def refusals(h):
     s.sendall(b"old")
     same(s.recv(3), b"old", "-r and -l")
     h.call("stop", "app")
+    try:
+        got = s.recv(3)
+    except ConnectionResetError:
+        got = "reset"
+    same(got, "reset", "a stop cuts it, which is no end of file")
     code, _, err = f.stop(None)
     ok(code == 0 and b"app is no longer running (SUSPENDED); disconnecting" in err, "a sandbox that stops ends it with 0", code, err)
     s.close()

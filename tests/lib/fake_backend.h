@@ -76,7 +76,7 @@ static int fake_remove(const char *id, struct err *e)
 }
 
 static int fake_connect(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd,
-			struct err *e)
+			int *ret_end, struct err *e)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -84,6 +84,7 @@ static int fake_connect(const char *id, uint16_t port, int64_t deadline_ns, int 
 	(void)id;
 	(void)port;
 	(void)deadline_ns;
+	(void)ret_end; /* its users pass NULL */
 	memcpy(a.sun_path, fake_agent, sizeof(a.sun_path));
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0) {
 		int r = err_set(e, ERR_UNAVAILABLE, errno, "the fake agent");

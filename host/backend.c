@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/proto.h"
 #include "lib/str.h"
 
 static const char *const state_names[] = {
@@ -21,13 +22,21 @@ const char *sandbox_state_name(enum sandbox_state s)
 	return (unsigned)s < SANDBOX_STATE_COUNT ? state_names[s] : "UNKNOWN";
 }
 
+const struct backend_ports backend_agent_port = { { PROTO_AGENT_PORT }, 1 };
+
+static void wipe(char **s)
+{
+	if (*s)
+		explicit_bzero(*s, strlen(*s));
+	free(*s);
+	*s = NULL;
+}
+
 void backend_route_done(struct backend_route *r)
 {
-	for (size_t i = 0; r->headers[i]; i++) {
-		explicit_bzero(r->headers[i], strlen(r->headers[i]));
-		free(r->headers[i]);
-		r->headers[i] = NULL;
-	}
+	for (size_t i = 0; r->headers[i]; i++)
+		wipe(&r->headers[i]);
+	wipe(&r->protocols);
 }
 
 void image_built_done(struct image_built *b)

@@ -81,6 +81,7 @@ struct sandbox_info { /* what a backend says of one sandbox; no pointers */
 	int64_t idle_timeout_ms, max_duration_ms; /* 0 = none */
 	int64_t ends_ms;  /* Unix time at which max_duration ends it; 0 = never, or not known */
 	char accel[8];	  /* "kvm", "tcg"; "" where it does not apply */
+	char region[48];  /* of the platform; "" = it has none, or it was not asked for */
 	char reason[256]; /* why it ended, in the platform's words; "" = nothing to tell */
 };
 
@@ -144,13 +145,23 @@ struct snapshot_ops {
  * How requests reach a port in a guest when it is behind a network: HTTPS to a host, with headers that let them in. Owned;
  * backend_route_done.
  */
+#define BACKEND_PORTS_MAX 65
+struct backend_ports {
+	uint16_t port
+		[BACKEND_PORTS_MAX]; /* requests go to the first; the others are let in as well */
+	size_t len;
+};
 #define BACKEND_URL_MAX	      320
 #define BACKEND_ROUTE_HEADERS 4
 struct backend_route {
 	char url[BACKEND_URL_MAX];		  /* "https://host[:port]", without a path */
 	char *headers[BACKEND_ROUTE_HEADERS + 1]; /* "Name: value" */
-	const char *ca_bundle;			  /* borrowed; NULL = the system's */
+	char *protocols; /* what a WebSocket offers instead of the headers: "a, b"; NULL = it sends the headers */
+	const char *
+		reserved; /* headers that begin so are the platform's, and nobody else's; NULL = none */
+	const char *ca_bundle; /* borrowed; NULL = the system's */
 };
+extern const struct backend_ports backend_agent_port;
 void backend_route_done(struct backend_route *r); /* wipes the headers too */
 
 struct backend_owner; /* a sandbox that was just created and is still the caller's to lose */
@@ -199,6 +210,9 @@ struct backend {
 	int (*remove)(const char *id,
 		      struct err *e); /* ends it and removes all; fine when it is gone already */
 
+	/* remove(), of a machine without a record that list() told: where it told it. NULL: there is one place. */
+	int (*remove_listed)(const struct sandbox_info *i, struct err *e);
+
 	/*
 	 * Makes CHILDREN, which the caller has recorded, as copies of ID from one instant, and starts
 	 * them; ID runs on (one that is suspended stays so). Negative: nothing was made. 0: each child
@@ -211,8 +225,8 @@ struct backend {
 	 * Where there is a route, HTTP to the guest takes it, and not connect(). FRESH: what the last one carried was refused,
 	 * so it is to have new credentials.
 	 */
-	int (*route)(const char *id, uint16_t port, bool fresh, struct backend_route *ret,
-		     struct err *e);
+	int (*route)(const char *id, const struct backend_ports *ports, bool fresh,
+		     struct backend_route *ret, struct err *e);
 	/*
 	 * A connected stream to PORT in the guest, blocking, CLOEXEC; the caller owns *RET_FD. An end of file alone
 	 * does not tell that the guest has ended it, for a stream that was cut looks the same: when it has, one byte

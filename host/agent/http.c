@@ -211,7 +211,7 @@ static bool send_renewed(struct http_call *c)
 	struct backend_route fresh = { .ca_bundle = NULL };
 
 	if (c->renewed || c->spec.read ||
-	    h->backend->route(h->id, PROTO_AGENT_PORT, true, &fresh, NULL) < 0)
+	    h->backend->route(h->id, &backend_agent_port, true, &fresh, NULL) < 0)
 		return false;
 	backend_route_done(&h->route);
 	h->route = fresh;
@@ -373,7 +373,7 @@ int http_open(struct loop *l, const struct backend *b, const char *id, struct ht
 	h->backend = b;
 	h->id = id;
 	if (b->route)
-		r = b->route(id, PROTO_AGENT_PORT, false, &h->route, e);
+		r = b->route(id, &backend_agent_port, false, &h->route, e);
 	if (r == 0 && b->route)
 		r = tls_trust(h->route.ca_bundle, &h->tls, e);
 	if (r < 0) {

@@ -167,8 +167,20 @@ static int aws_remove(const char *id, struct err *e)
 	state_record_done(&rec);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	token_forget(id, PROTO_AGENT_PORT);
+	token_forget(id);
 	return 0;
+}
+
+static int aws_remove_listed(const struct sandbox_info *i, struct err *e)
+{
+	struct aws *a;
+	int r = aws_session(i->region, &a, e);
+
+	if (r == 0)
+		r = vm_do(a, OP_TERMINATE_MICROVM, i->id, e);
+	if (r == 0 || r == -ENOENT)
+		token_forget(i->id);
+	return r == -ENOENT ? 0 : r;
 }
 
 /* --- all --- */
@@ -206,6 +218,7 @@ static int add_region(void *arg, const struct state_record *r)
 struct each {
 	int (*fn)(void *arg, const struct sandbox_info *i);
 	void *arg;
+	const char *region;
 };
 
 static int on_vm(void *arg, const cJSON *item)
@@ -214,6 +227,7 @@ static int on_vm(void *arg, const cJSON *item)
 	struct sandbox_info i;
 
 	vm_read(item, &i);
+	ignore_result(str_format(i.region, sizeof(i.region), "%s", each->region)); /* it fits */
 	return i.id[0] ? each->fn(each->arg, &i) : 0;
 }
 
@@ -243,13 +257,14 @@ static int aws_list(bool every, int (*fn)(void *arg, const struct sandbox_info *
 		    struct err *e)
 {
 	struct regions g = { .len = 0 };
-	struct each each = { fn, arg };
+	struct each each = { .fn = fn, .arg = arg };
 	int r = find_regions(every, &g, e);
 
 	for (size_t i = 0; i < g.len && r == 0; i++) {
 		AUTO_JSN *q = cJSON_CreateObject();
 		struct aws *a;
 
+		each.region = g.name[i];
 		r = aws_session(g.name[i], &a, e);
 		if (r == 0)
 			r = q && jsn_add_u64(q, "maxResults", 50)
@@ -261,8 +276,8 @@ static int aws_list(bool every, int (*fn)(void *arg, const struct sandbox_info *
 
 /* --- the way in --- */
 
-static int aws_route(const char *id, uint16_t port, bool fresh, struct backend_route *ret,
-		     struct err *e)
+static int aws_route(const char *id, const struct backend_ports *ports, bool fresh,
+		     struct backend_route *ret, struct err *e)
 {
 	struct state_record rec;
 	AUTO_JSN *doc = NULL;
@@ -280,7 +295,7 @@ static int aws_route(const char *id, uint16_t port, bool fresh, struct backend_r
 	if (r == 0 && !endpoint)
 		r = err_set(e, ERR_UNAVAILABLE, 0, "the MicroVM has no endpoint yet");
 	if (r == 0)
-		r = token_route(a, id, endpoint, port, fresh, ret, e);
+		r = token_route(a, id, endpoint, ports, fresh, ret, e);
 	state_record_done(&rec);
 	return r;
 }
@@ -297,6 +312,7 @@ const struct backend backend_aws = {
 	.suspend = aws_suspend,
 	.resume = aws_resume,
 	.remove = aws_remove,
+	.remove_listed = aws_remove_listed,
 	.route = aws_route,
 	.size_of_image = true,
 };

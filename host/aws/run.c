@@ -293,8 +293,8 @@ static int is_ready(struct run *u, bool fresh, int *ret_status, struct err *e)
 				   .url = url,
 				   .connect_ns = READY_LIMIT_NS,
 				   .limit_ns = READY_LIMIT_NS };
-	int r = token_route(u->aws, u->id, u->endpoint ? u->endpoint : "", PROTO_AGENT_PORT, fresh,
-			    &route, e);
+	int r = token_route(u->aws, u->id, u->endpoint ? u->endpoint : "", &backend_agent_port,
+			    fresh, &route, e);
 
 	if (r < 0)
 		return r;
@@ -345,7 +345,7 @@ static int undo(struct run *u, int r, struct err *e)
 			       u->id, why.msg);
 		return -ENOTRECOVERABLE;
 	}
-	token_forget(u->id, PROTO_AGENT_PORT);
+	token_forget(u->id);
 	return r;
 }
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/aws/token.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host/aws/call.h"
@@ -38,29 +41,64 @@ int token_url(const char *endpoint, bool own, char ret[static BACKEND_URL_MAX], 
 
 /* --- the kept ones --- */
 
-static int file_path(const char *id, uint16_t port, char ret[static PATH_MAX], struct err *e)
+#define ID_HASH	   32 /* hexadecimal digits of the name of a file */
+#define PORTS_HASH 16
+
+static int open_dir(char ret[static PATH_MAX], struct err *e)
 {
-	char key[SANDBOX_ID_MAX + 16], hash[SIGV4_HASH_LEN + 1];
 	const char *dir;
 	int r = state_dir(&dir, e);
 
 	if (r < 0)
 		return r;
-	if (str_format(key, sizeof(key), "%s %u", id, port) < 0)
-		return err_set(e, ERR_INVALID, ENAMETOOLONG, "the MicroVM's id");
-	sigv4_hash(key, strlen(key), hash);
-	if (str_format(ret, PATH_MAX, "%s/aws/tokens", dir) < 0 || fd_mkdirs(ret, 0700) < 0 ||
-	    str_format(ret, PATH_MAX, "%s/aws/tokens/%s.json", dir, hash) < 0)
+	if (str_format(ret, PATH_MAX, "%s/aws/tokens", dir) < 0 || fd_mkdirs(ret, 0700) < 0)
 		return err_set(e, ERR_IO, errno ? errno : ENAMETOOLONG, "%s/aws/tokens", dir);
 	return 0;
 }
 
-void token_forget(const char *id, uint16_t port)
+/* In order, so that the same set has the same file. */
+static int by_number(const void *a, const void *b)
 {
-	char path[PATH_MAX];
+	return *(const uint16_t *)a - *(const uint16_t *)b;
+}
 
-	if (file_path(id, port, path, NULL) == 0)
-		(void)unlink(path);
+static int file_path(const char *id, const struct backend_ports *ports, char ret[static PATH_MAX],
+		     struct err *e)
+{
+	char of_id[SIGV4_HASH_LEN + 1], of_ports[SIGV4_HASH_LEN + 1];
+	struct backend_ports sorted = *ports;
+	size_t n;
+	int r = open_dir(ret, e);
+
+	if (r < 0)
+		return r;
+	qsort(sorted.port, sorted.len, sizeof(sorted.port[0]), by_number);
+	sigv4_hash(id, strlen(id), of_id);
+	sigv4_hash(sorted.port, sorted.len * sizeof(sorted.port[0]), of_ports);
+	n = strlen(ret);
+	if (str_format(ret + n, PATH_MAX - n, "/%.*s-%.*s.json", ID_HASH, of_id, PORTS_HASH,
+		       of_ports) < 0)
+		return err_set(e, ERR_IO, ENAMETOOLONG, "%s", ret);
+	return 0;
+}
+
+void token_forget(const char *id)
+{
+	char path[PATH_MAX], hash[SIGV4_HASH_LEN + 1];
+	DIR *dir = open_dir(path, NULL) == 0 ? opendir(path) : NULL;
+	struct dirent *d;
+	struct stat st;
+
+	if (!dir)
+		return;
+	sigv4_hash(id, strlen(id), hash);
+	while ((d = readdir(dir)))
+		if (d->d_name[0] != '.' &&
+		    (strncmp(d->d_name, hash, ID_HASH) == 0 ||
+		     (fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		      aws_now_s() - st.st_mtime > TOKEN_MINUTES * 60)))
+			(void)unlinkat(dirfd(dir), d->d_name, 0);
+	(void)closedir(dir);
 }
 
 static int add_headers(const cJSON *o, struct backend_route *ret)
@@ -84,6 +122,26 @@ static int add_headers(const cJSON *o, struct backend_route *ret)
 			return -ENOMEM;
 	}
 	return n ? 0 : -EBADMSG;
+}
+
+/* A WebSocket of a browser has no headers of its own; there the token is offered as subprotocols. */
+static int add_protocols(uint16_t port, struct backend_route *ret)
+{
+	static const char auth[] = "X-aws-proxy-auth: ";
+	AUTO_BUF b;
+
+	buf_init(&b, FILE_MAX);
+	for (size_t i = 0; ret->headers[i]; i++)
+		if (strncasecmp(ret->headers[i], auth, strlen(auth)) == 0 &&
+		    buf_addf(&b,
+			     "lambda-microvms, lambda-microvms.authentication.%s, "
+			     "lambda-microvms.port.%u",
+			     ret->headers[i] + strlen(auth), port) < 0)
+			return -ENOMEM;
+	if (!b.len)
+		return 0; /* a token of another kind */
+	ret->protocols = buf_take(&b);
+	return ret->protocols ? 0 : -ENOMEM;
 }
 
 static int add_port(uint16_t port, struct backend_route *ret)
@@ -142,25 +200,34 @@ static void keep(const char *path, const char *url, cJSON *token)
 
 /* --- new ones --- */
 
-static int mint(struct aws *a, const char *id, uint16_t port, const char *path,
+static bool add_ports(cJSON *q, const struct backend_ports *ports)
+{
+	cJSON *list = cJSON_AddArrayToObject(q, "allowedPorts");
+
+	for (size_t i = 0; list && i < ports->len; i++) {
+		cJSON *one = cJSON_CreateObject();
+
+		if (!one || !cJSON_AddItemToArray(list, one)) {
+			cJSON_Delete(one);
+			return false;
+		}
+		if (!jsn_add_u64(one, "port", ports->port[i]))
+			return false;
+	}
+	return list != NULL;
+}
+
+static int mint(struct aws *a, const char *id, const struct backend_ports *ports, const char *path,
 		struct backend_route *ret, struct err *e)
 {
 	AUTO_JSN *q = cJSON_CreateObject();
-	cJSON *ports = cJSON_AddArrayToObject(q, "allowedPorts"), *one = cJSON_CreateObject(),
-	      *token;
 	struct aws_answer w = { .attempts = 0 };
-	int r = 0;
+	cJSON *token;
+	int r;
 
-	if (!ports || !cJSON_AddItemToArray(ports, one)) {
-		cJSON_Delete(one);
-		r = -ENOMEM;
-	}
-	if (r == 0 &&
-	    (!jsn_add_u64(one, "port", port) || !jsn_add_str(q, "microvmIdentifier", id) ||
-	     !jsn_add_u64(q, "expirationInMinutes", TOKEN_MINUTES)))
-		r = -ENOMEM;
-	if (r < 0)
-		return err_set(e, ERR_INTERNAL, -r, "asking for a token");
+	if (!q || !add_ports(q, ports) || !jsn_add_str(q, "microvmIdentifier", id) ||
+	    !jsn_add_u64(q, "expirationInMinutes", TOKEN_MINUTES))
+		return err_set(e, ERR_INTERNAL, ENOMEM, "asking for a token");
 	r = ops_call(a, OP_CREATE_MICROVM_AUTH_TOKEN, q, &w, e);
 	token = cJSON_GetObjectItemCaseSensitive(w.json, "authToken");
 	if (r == 0) {
@@ -174,25 +241,27 @@ static int mint(struct aws *a, const char *id, uint16_t port, const char *path,
 	return r;
 }
 
-int token_route(struct aws *a, const char *id, const char *endpoint, uint16_t port, bool fresh,
-		struct backend_route *ret, struct err *e)
+int token_route(struct aws *a, const char *id, const char *endpoint,
+		const struct backend_ports *ports, bool fresh, struct backend_route *ret,
+		struct err *e)
 {
 	char path[PATH_MAX];
 	const char *own_endpoint;
 	int r = settings_endpoint(&a->set, aws_lambda_microvms.name, &own_endpoint, e);
 
-	*ret = (struct backend_route){ .ca_bundle = settings_ca_bundle(&a->set) };
+	*ret = (struct backend_route){ .ca_bundle = settings_ca_bundle(&a->set),
+				       .reserved = "x-aws-proxy-" };
 	if (r == 0)
 		r = token_url(endpoint, own_endpoint == NULL, ret->url, e);
 	if (r == 0)
-		r = file_path(id, port, path, e);
+		r = file_path(id, ports, path, e);
 	if (r < 0)
 		return r;
 	if (fresh)
 		(void)unlink(path);
 	if (fresh || read_kept(path, ret) != 1)
-		r = mint(a, id, port, path, ret, e);
-	if (r == 0 && add_port(port, ret) < 0)
+		r = mint(a, id, ports, path, ret, e);
+	if (r == 0 && (add_protocols(ports->port[0], ret) < 0 || add_port(ports->port[0], ret) < 0))
 		r = err_set(e, ERR_INTERNAL, ENOMEM, "the token");
 	if (r < 0)
 		backend_route_done(ret);

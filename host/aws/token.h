@@ -11,21 +11,22 @@
 #include "lib/err.h"
 
 /*
- * Tokens that let requests into a VM: made by CreateMicrovmAuthToken for one port and 60 minutes, kept in
- * <state>/aws/tokens/<hash of id and port>.json (0600) so that the next asb needs no call of AWS.
+ * Tokens that let requests into a VM: made by CreateMicrovmAuthToken for a set of ports and 60 minutes, kept in
+ * <state>/aws/tokens/<hash of id>-<hash of ports>.json (0600) so that the next asb needs no call of AWS.
  */
 
 /*
- * A token for PORT of the VM ID into RET, with the URL of its ENDPOINT (a host, as RunMicrovm tells it): the kept one while it is good
+ * A token for PORTS of the VM ID into RET, with the URL of its ENDPOINT (a host, as RunMicrovm tells it): the kept one while it is good
  * for TOKEN_SPARE_S more, unless FRESH. ERR_INVALID for an endpoint that no token may be sent to.
  */
-int token_route(struct aws *a, const char *id, const char *endpoint, uint16_t port, bool fresh,
-		struct backend_route *ret, struct err *e) MUST_CHECK;
+int token_route(struct aws *a, const char *id, const char *endpoint,
+		const struct backend_ports *ports, bool fresh, struct backend_route *ret,
+		struct err *e) MUST_CHECK;
 #define TOKEN_MINUTES 60
 #define TOKEN_SPARE_S 300
 
-/* Forgets what is kept for PORT of the VM. */
-void token_forget(const char *id, uint16_t port);
+/* Forgets what is kept for the VM, and of others what has expired. */
+void token_forget(const char *id);
 
 /*
  * "https://HOST" for an endpoint, which must be a host with an optional port. OWN: AWS's own service is used, so it must be one

@@ -508,6 +508,19 @@ const struct command cli_commands[] = {
 		  "image has any more, and templates that are 30 days old or whose image is gone. Nothing of "
 		  "this is in anybody's way; it is only space. What is in use is never touched.",
 	  .examples = EXAMPLES("asb prune --dry-run", "asb prune --all") },
+	{ .name = "gc",
+	  .args = takes_no_args,
+	  .opts = takes_gc_opts,
+	  .run = cmd_gc,
+	  .failure = 1,
+	  .summary = "end MicroVMs on AWS that no sandbox is recorded for",
+	  .about =
+		  "Compares the records with the MicroVMs that live in their regions and in the configured one. Those that "
+		  "no record names are shown and, when you agree, ended; AWS does not tell who started one, so it may "
+		  "be a colleague's. Names whose MicroVM has ended are forgotten.\n\n"
+		  "What was started within the last three minutes is left alone, and so is a name whose asb create may still "
+		  "run (asb rm forgets that one).",
+	  .examples = EXAMPLES("asb gc --dry-run", "asb gc", "asb gc --yes --region eu-west-1") },
 	{ .name = "doctor",
 	  .args = takes_no_args,
 	  .opts = takes_place_opts,

@@ -155,6 +155,8 @@ const struct arg_spec takes_snapshot_load_args[] = {
 #define PLACE OPT_REGION, OPT_PROFILE
 const enum opt_id takes_place_opts[] = { PLACE,	      OPT_JSON, OPT_QUIET,
 					 OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_gc_opts[] = { OPT_YES,	 OPT_DRY_RUN, PLACE,	OPT_JSON,
+				      OPT_QUIET, OPT_HELP,    OPT_COUNT };
 const enum opt_id takes_plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_infra_up_opts[] = { OPT_CONFIG,	 OPT_STACK, OPT_REBUILD,
 					    OPT_PROFILE, OPT_JSON,  OPT_QUIET,

@@ -43,6 +43,7 @@ int cmd_image_ls(const struct cli *c);
 int cmd_image_inspect(const struct cli *c);
 int cmd_image_rm(const struct cli *c);
 int cmd_image_prune(const struct cli *c);
+int cmd_gc(const struct cli *c);
 int cmd_prune(const struct cli *c);
 int cmd_doctor(const struct cli *c);
 int cmd_version(const struct cli *c);

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "host/cli/out.h"
+#include "lib/fd.h"
 #include "lib/jsn.h"
 #include "lib/str.h"
 
@@ -184,4 +186,15 @@ int cmd_tell_created(const struct cli *c, const struct backend *b, const char *n
 		rc = out_doc(cmd_sandbox_json(&r, b->info(id, &i, NULL) == 0 ? &i : NULL));
 	state_record_done(&r);
 	return rc < 0 ? c->cmd->failure : 0;
+}
+
+int cmd_ask(const char *text, const char *hint, struct err *e)
+{
+	char answer[8] = "";
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return err_set(e, ERR_USAGE, EINVAL, "nobody is here to be asked (%s)", hint);
+	ignore_result(fd_write_all(STDERR_FILENO, text, strlen(text))); /* then the answer is no */
+	return read(STDIN_FILENO, answer, sizeof(answer) - 1) > 0 &&
+	       (answer[0] == 'y' || answer[0] == 'Y');
 }

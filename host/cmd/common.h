@@ -51,6 +51,9 @@ int cmd_each_of(const struct cli *c, const char *key,
  * machine. NULL: memory. */
 struct cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info *i)
 	MUST_CHECK;
+/* Shows TEXT and waits for an answer: 1 when it is yes. ERR_USAGE with HINT when nobody is there. */
+int cmd_ask(const char *text, const char *hint, struct err *e) MUST_CHECK;
+
 /* "created NAME (ID)", or the document of that sandbox. The exit status. */
 int cmd_tell_created(const struct cli *c, const struct backend *b, const char *name, const char *id)
 	MUST_CHECK;

@@ -143,7 +143,8 @@ static int add_unrecorded(struct listing *l)
 		struct sandbox_info *i = &l->machines.all[k].info;
 		struct state_record rec = { .name = i->id,
 					    .microvm_id = i->id,
-					    .image_arn = i->image };
+					    .image_arn = i->image,
+					    .region = i->region[0] ? i->region : NULL };
 		struct sandbox_info now;
 		bool shown;
 

@@ -3,12 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host/cli/out.h"
 #include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
-#include "lib/fd.h"
 #include "lib/jsn.h"
 #include "lib/str.h"
 
@@ -77,23 +75,15 @@ static int prune(const struct cli *c, unsigned flags)
 static int ask(struct err *e)
 {
 	struct pruning p = { .quiet = true };
-	char text[160], answer[8] = "";
+	char text[160];
 	int r = backend_local.prune(PRUNE_IMAGES | PRUNE_DRY, on_thing, &p, e);
 
 	if (r < 0 || !p.count)
 		return r < 0 ? r : 1; /* then it says that there is nothing */
-	if (!isatty(STDIN_FILENO)) {
-		(void)err_set(e, ERR_USAGE, 0,
-			      "nobody can be asked whether %llu old images shall go (-f)",
-			      (unsigned long long)p.count);
-		return -EINVAL;
-	}
-	if (str_format(text, sizeof(text),
-		       "Remove %llu old versions of images that nothing uses? [y/N] ",
-		       (unsigned long long)p.count) == 0)
-		ignore_result(fd_write_all(STDERR_FILENO, text, strlen(text))); /* decoration */
-	return read(STDIN_FILENO, answer, sizeof(answer) - 1) > 0 &&
-	       (answer[0] == 'y' || answer[0] == 'Y');
+	ignore_result(str_format(text, sizeof(text),
+				 "Remove %llu old versions of images that nothing uses? [y/N] ",
+				 (unsigned long long)p.count)); /* it fits */
+	return cmd_ask(text, "-f says so", e);
 }
 
 int cmd_image_prune(const struct cli *c)

@@ -134,6 +134,42 @@ def places(cloud):
     os.unlink(os.path.join(home, ".aws/config"))
 
 
+def garbage(cloud):
+    """gc: what lives against what is recorded."""
+    aws = cloud.aws
+    def stray(age):
+        vm = aws.vms[aws.RunMicrovm({"clientToken": f"stray-{len(aws.vms)}", "imageIdentifier": IMAGE})["microvmId"]]
+        vm.update(state="RUNNING", startedAt=time.time() - age)
+        return vm
+    cloud.call("create", "kept", "--image", IMAGE)
+    cloud.call("create", "gone", "--image", IMAGE)
+    aws.vms[cloud.state()["kept"]["microvm_id"]]["startedAt"] -= 9000
+    aws.vms[cloud.state()["gone"]["microvm_id"]].update(state="TERMINATED", stateReason="Success.")
+    old, new = stray(9000), stray(0)
+    r = cloud.call("gc", "--dry-run")
+    lines = r.stdout.decode().splitlines()
+    ok(r.returncode == 0 and len(lines) == 2 and lines[0].startswith(f"would end {old['microvmId']} (guest, us-east-1, since 20")
+       and lines[1].startswith("would forget gone (") and b"1 started within the last 3 minutes" in r.stderr, "gc --dry-run", lines, r.stderr)
+    r = cloud.call("gc")
+    ok(r.returncode == 2 and b"-y says so" in r.stderr and old["state"] == "RUNNING" and "gone" in cloud.state(),
+       "nobody to ask: nothing is ended", r.stderr)
+    aws.faults.append(Fault("ListMicrovms", times=9, status=403, kind="AccessDeniedException", body={"message": "no list"}))
+    r = cloud.call("gc", "--yes")
+    ok(r.returncode == 1 and b"no list" in r.stderr and "gone" in cloud.state(), "a list that is refused is no empty list", r.stderr)
+    aws.faults.clear()
+    aws.faults.append(Fault("TerminateMicrovm", times=9, status=403, kind="AccessDeniedException", body={"message": "denied"}))
+    r = cloud.call("gc", "--yes")
+    ok(r.returncode == 1 and b"denied" in r.stderr and old["state"] == "RUNNING", "one that cannot be ended is told", r.stderr)
+    aws.faults.clear()
+    r = cloud.call("gc", "--yes", "--json")
+    doc = json.loads(r.stdout)
+    same((r.returncode, [x["id"] for x in doc["ended"]], [x["name"] for x in doc["forgotten"]]), (0, [old["microvmId"]], ["gone"]), "gc --yes --json")
+    same((old["state"], new["state"], list(cloud.state())), ("TERMINATING", "RUNNING", ["kept"]), "and so it is: the names, too")
+    same(cloud.call("gc").stdout, b"", "nothing is left to collect")
+    aws.vms.pop(new["microvmId"])
+    cloud.call("rm", "kept")
+
+
 REFUSED = [
     (["--image", IMAGE.replace("image:guest", "image/guest")], b"colon"),
     (["--image", "arn:aws:lambda:us-east-1:123456789012:function:guest"], b"does not name a MicroVM image"),
@@ -257,6 +293,7 @@ with Cloud() as c:
     listing(c)
     names(c)
     places(c)
+    garbage(c)
     refusals(c)
     failures(c)
     killed(c)

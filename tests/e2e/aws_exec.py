@@ -74,6 +74,9 @@ def tokens(cloud):
        "refused twice: the proxy's words", r.stderr)
     aws.token_life = 3600
     mints("and the next one is made anew", 1, lambda: None)
+    with open(os.path.join(os.path.dirname(path), "0" * 32 + "-" + "0" * 16 + ".json"), "w", encoding="utf-8") as f:
+        f.write("{}")
+    os.utime(f.name, (1, 1))
     same({p["allowedPorts"][0].get("port") for op, p in aws.calls if op == "CreateMicrovmAuthToken"}, {8080}, "never more than the port")
 
 
@@ -176,4 +179,5 @@ with Cloud() as c:
     throwaway(c)
     hosts(c)
     same(c.call("rm", "app").returncode, 0, "rm")
+    same(os.listdir(os.path.join(c.home.path, ".agent_sandbox/aws/tokens")), [], "its tokens go with it, and those that have expired")
 done()

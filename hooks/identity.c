@@ -15,6 +15,7 @@
 #include "lib/hostname.h"
 #include "lib/log.h"
 #include "lib/str.h"
+#include "portrange.h"
 #include "seed.h"
 
 #define MACHINE_ID   "/etc/machine-id"
@@ -23,6 +24,7 @@
 
 struct fresh {
 	unsigned char kernel[64], generation[16], machine[16];
+	uint32_t ports;
 };
 
 static int note(int first, int r, const char *what)
@@ -109,6 +111,8 @@ int identity_renew(const char *path, bool machine, const struct payload *p, char
 		r = note(r, set_clock(p->time_ns), "clock");
 	if (machine)
 		r = note(r, write_machine_id(&f), "/etc/machine-id");
+	if (machine)
+		r = note(r, portrange_renew(f.ports), "range of local ports");
 	if (p->hostname)
 		r = note(r, hostname_apply(p->hostname, true), "host name");
 	memset(&f, 0, sizeof(f));

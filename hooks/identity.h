@@ -10,7 +10,7 @@
 /*
  * Makes the guest another one than its clones: kernel generator first, then a generation id (32
  * hexadecimal digits to RET_GENERATION, and alone, without a newline, to PATH). With MACHINE also
- * /etc/machine-id and the clock; a host name that P brings is always tried. What the guest is not
+ * /etc/machine-id, the range of local ports and the clock; a host name that P brings is always tried. What the guest is not
  * allowed to do is logged and passed over. Always succeeds in giving an id; 0, or the first
  * negative errno of what could not be done.
  */

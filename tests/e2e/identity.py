@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # DEADLINE: 900
 """No two sandboxes are one: a process that runs on in a branch, after stop and start, and in two restorations of one snapshot
-draws other random numbers, UUIDs and ports in each; machine-id, host name and generation differ; the clock is right
+draws other random numbers, UUIDs and ports in each; machine-id, host name and agentd's generation differ; the clock is right
 before the first command; the image's hooks have run by then. And a template whose guest stays silent does no harm.
 (Clones of one template: snapshot.py.)"""
 import glob
@@ -12,12 +12,13 @@ import threading
 import time
 
 from _asb import Home, done, need_vm, ok, same
+from _clones import CONNECTED, are_apart
 
 need_vm()
 
 # Runs since before the copies: what it has of its own is the same in all of them.
-ORACLE = r"""
-import os, socket, time, uuid
+ORACLE = CONNECTED + r"""
+import json, os, time, urllib.request, uuid
 n = 0
 while True:
     n += 1
@@ -29,13 +30,15 @@ while True:
     with open("/dev/urandom", "rb") as f:
         pool = f.read(16).hex()
     kernel = open("/proc/sys/kernel/random/uuid").read().strip()
-    text = f"{os.getrandom(16).hex()}\n{pool}\n{uuid.uuid4()}\n{kernel}\n{ports}\n{open('/run/agentd/identity').read().strip()}\n"
+    agent = json.load(urllib.request.urlopen("http://127.0.0.1:8080/v1/info"))["generation"]
+    text = f"{os.getrandom(16).hex()}\n{pool}\n{uuid.uuid4()}\n{kernel}\n{ports}\n{connected()}\n{agent}\n"
     open(f"/dev/shm/new.{n}", "w").write(text)
     os.rename(f"/dev/shm/new.{n}", f"/dev/shm/told.{n}")
 """
-WHAT = ("getrandom", "/dev/urandom", "uuid4", "kernel uuid", "ports", "generation", "machine-id", "host name", "time")
+WHAT = ("getrandom", "/dev/urandom", "uuid4", "kernel uuid", "ports", "ports of connections", "generation", "machine-id",
+        "host name")
 HOOK = "#!/bin/sh\n{ date +%s.%N; cat /run/agentd/identity; echo; } > /root/hook\n"
-asked = {}
+ASK = "touch /dev/shm/ask.{n}; i=0; while [ ! -e /dev/shm/told.{n} ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; cat /dev/shm/told.{n}"
 
 
 def ask(h, name, n):
@@ -44,22 +47,21 @@ def ask(h, name, n):
     r = h.call("exec", name, "--", "sh", "-c", "date +%s.%N")
     there, after = float(r.stdout or 0), time.time()
     ok(before - 0.5 <= there <= after + 0.5, f"{name}: its clock is right at the first command", before, there, after, r)
-    r = h.call("exec", name, "--", "sh", "-c",
-               f"touch /dev/shm/ask.{n}; i=0; while [ ! -e /dev/shm/told.{n} ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; "
-               f"cat /dev/shm/told.{n} /etc/machine-id; hostname; cat /root/hook")
+    r = h.call("exec", name, "--", "sh", "-c", ASK.format(n=n) + " /etc/machine-id; hostname; cat /root/hook")
     lines = r.stdout.decode().splitlines()
-    if not ok(len(lines) >= 10, f"{name}: the process that ran goes on", r):
-        return ["?"] * 8
-    hook_time, hook_identity = float(lines[8]), lines[9]
-    ok(abs(hook_time - before) < 120 and hook_identity == lines[5],
-       f"{name}: its hook has run before the first command, in the right time and with the new generation", lines)
-    return lines[:8]
+    if not ok(len(lines) >= 11, f"{name}: the process that ran goes on", r):
+        return ["?"] * 9
+    hook_time, hook_identity = float(lines[9]), lines[10]
+    ok(abs(hook_time - before) < 120 and hook_identity == lines[6],
+       f"{name}: its hook has run before the first command, in the right time and with the generation that agentd has", lines)
+    return lines[:9]
 
 
 def differ(seen, what, but=()):
-    for i, name in enumerate(WHAT[:8]):
+    for i, name in enumerate(WHAT):
         if name not in but:
-            ok(len({s[i] for s in seen}) == len(seen), f"{what}: {name} differs", [s[i] for s in seen])
+            values = [s[i] for s in seen]
+            ok(are_apart(values) if name == "ports of connections" else len(set(values)) == len(values), f"{what}: {name} differs", values)
 
 
 def copies(h):
@@ -72,8 +74,8 @@ def copies(h):
     first = ask(h, "box", 1)
     same(h.call("branch", "box", "--name", "left", "--name", "right").returncode, 0, "branch")
     seen = [ask(h, n, 2) for n in ("left", "right")]
-    again = h.call("exec", "box", "--", "sh", "-c", "touch /dev/shm/ask.2; sleep 1; cat /dev/shm/told.2").stdout.decode().splitlines()
-    differ([*seen, [*again, *first[6:]]], "a sandbox and its branches")
+    again = h.call("exec", "box", "--", "sh", "-c", ASK.format(n=2)).stdout.decode().splitlines()
+    differ([*seen, [*again, *first[7:]]], "a sandbox and its branches")
     h.call("rm", "left", "right")
     h.call("stop", "box")
     same(h.call("start", "box").returncode, 0, "stop and start")

@@ -10,11 +10,12 @@ import subprocess
 import time
 
 from _asb import Home, done, need_vm, ok, same
+from _clones import CONNECTED, are_apart
 
 need_vm()
 
 WHO = ("cat /etc/machine-id; hostname; cat /run/agentd/identity; echo; cat /proc/sys/kernel/random/uuid; "
-       "head -c 16 /dev/urandom | od -An -tx1; python3 -c 'import os, uuid; print(os.getrandom(16).hex()); print(uuid.uuid4())'")
+       "head -c 16 /dev/urandom | od -An -tx1; python3 -c '" + CONNECTED + "import os, uuid; print(os.getrandom(16).hex()); print(uuid.uuid4()); print(connected())'")
 
 
 def templates(h):
@@ -50,6 +51,7 @@ def first_and_second(h):
     for i, what in enumerate(("machine-id", "host name", "generation", "kernel uuid", "/dev/urandom", "getrandom", "uuid4")):
         values = {s[i] for s in seen if len(s) > i}
         same(len(values), 3, f"{what} differs in each of three")
+    ok(are_apart([s[7] for s in seen if len(s) > 7]), "so do the ports of their connections", seen)
     same(len(templates(h)), 1, "one template")
     same(h.left(), [], "nothing else is left")
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LINK: hooks/payload.c hooks/seed.c hooks/once.c hooks/scripts.c hooks/child.c */
 
-/* LINK: hooks/steps.c hooks/job.c hooks/agent.c hooks/identity.c */
+/* LINK: hooks/steps.c hooks/job.c hooks/agent.c hooks/identity.c hooks/portrange.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,6 +12,7 @@
 #include "hooks/job.h"
 #include "hooks/once.h"
 #include "hooks/payload.h"
+#include "hooks/portrange.h"
 #include "hooks/scripts.h"
 #include "hooks/seed.h"
 #include "lib/fd.h"
@@ -47,6 +48,34 @@ static void test_phases(void)
 		   phases[4].steps[i].name);
 	ok_str(phases[2].steps[0].name, "identity", "run begins with the generator");
 	ok_str(phases[3].steps[0].name, "identity", "so does resume");
+}
+
+static void test_portrange(void)
+{
+	const struct portrange all = { 32768, 60999 }, small = { 1024, 2047 },
+			       none = { 2000, 1000 };
+	struct portrange r, least = all, most = all;
+	bool parity = true;
+
+	for (uint32_t i = 0; i < 20000; i++) {
+		r = portrange_choose(all, i | i << 16);
+		most.low = r.low > most.low ? r.low : most.low;
+		least.high = r.high < least.high ? r.high : least.high;
+		least.low = r.low < least.low ? r.low : least.low;
+		most.high = r.high > most.high ? r.high : most.high;
+		parity = parity && r.low % 2 == 0 && r.high % 2 == 1;
+	}
+	ok_int(least.low, 32768, "a range of ports begins where it was");
+	ok_int(most.low, 32768 + 7056, "or within its first quarter");
+	ok_int(most.high, 60999, "it ends where it did");
+	ok_int(least.high, 60999 - 7056, "or within its last quarter");
+	ok(parity, "at an even distance");
+	r = portrange_choose(all, 7 << 16);
+	ok(r.low == 32768 && r.high == 60999 - 6, "one half of a random number is for each end");
+	r = portrange_choose(small, UINT32_MAX);
+	ok(r.low == 1024 && r.high == 2047, "a small range stays");
+	r = portrange_choose(none, UINT32_MAX);
+	ok(r.low == 2000 && r.high == 1000, "so does nonsense");
 }
 
 static int parse(const char *body, struct payload *p)
@@ -205,6 +234,7 @@ static void test_names(void)
 int main(void)
 {
 	test_phases();
+	test_portrange();
 	test_payload();
 	test_refused();
 	test_seed();

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host/state/state.h"
@@ -26,7 +25,7 @@
 
 #define NEW	".new-"
 #define GONE	".new-gone-"
-#define YOUNG_S 10
+#define TRIES	3 /* of a name: what has no lock yet may be taken for left over */
 #define PART	"snapshots"
 
 static int folder(const char *prefix, const char *name, char ret[LOCAL_PATH_MAX], struct err *e)
@@ -149,6 +148,14 @@ int snapdir_each(int (*fn)(void *arg, const char *name), void *arg, struct err *
 }
 
 /* --- making --- */
+static int begin_once(struct snap_new *n)
+{
+	if (mkdir(n->path, 0700) < 0)
+		return -errno;
+	n->dirfd = open(n->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return n->dirfd < 0 ? -errno : vmdir_lock(n->dirfd, 0, &n->lock);
+}
+
 int snapdir_begin(const char *name, struct snap_new *ret, struct err *e)
 {
 	char path[LOCAL_PATH_MAX];
@@ -165,19 +172,19 @@ int snapdir_begin(const char *name, struct snap_new *ret, struct err *e)
 		return -EEXIST;
 	}
 	snapdir_collect(false, NULL, NULL);
-	r = fresh(NEW, ret->path, e);
-	if (r < 0)
-		return r;
-	if (mkdir(ret->path, 0700) < 0)
-		return err_set(e, ERR_IO, errno, "%s", ret->path);
-	ret->dirfd = open(ret->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = ret->dirfd < 0 ? -errno : vmdir_lock(ret->dirfd, 0, &ret->lock);
-	if (r < 0) {
+	for (int i = 0; i < TRIES; i++) {
+		r = fresh(NEW, ret->path, e);
+		if (r < 0)
+			return r;
+		r = begin_once(ret);
+		if (r == 0)
+			return 0;
 		(void)err_set(e, ERR_IO, -r, "%s", ret->path);
 		snapdir_abort(ret);
-		return r;
+		if (r != -EWOULDBLOCK && r != -ENOENT)
+			break;
 	}
-	return 0;
+	return r;
 }
 
 void snapdir_abort(struct snap_new *n)
@@ -272,14 +279,12 @@ int snapdir_remove(const char *name, struct err *e)
 	return r < 0 ? err_set(e, ERR_IO, -r, "%s", away) : 0;
 }
 
-static bool is_left_over(int rootfd, const char *name, int *ret_fd)
+/* With its lock in *RET_LOCK: nobody has it then, or its maker has not come to that yet and takes another name. */
+static bool is_left_over(int rootfd, const char *name, int *ret_fd, int *ret_lock)
 {
 	AUTO_FD fd = openat(rootfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return false;
-	if (!str_starts(name, GONE) && (st.st_mtime + YOUNG_S > time(NULL) || vmdir_is_locked(fd)))
+	if (fd < 0 || (!str_starts(name, GONE) && vmdir_lock(fd, 0, ret_lock) < 0))
 		return false;
 	*ret_fd = fd_take(&fd);
 	return true;
@@ -293,8 +298,10 @@ void snapdir_collect(bool dry, void (*fn)(void *arg, const char *name, uint64_t 
 
 	while (dir && (d = readdir(dir))) {
 		AUTO_FD fd = -1;
+		AUTO_FD lock = -1;
 
-		if (!str_starts(d->d_name, NEW) || !is_left_over(dirfd(dir), d->d_name, &fd))
+		if (!str_starts(d->d_name, NEW) ||
+		    !is_left_over(dirfd(dir), d->d_name, &fd, &lock))
 			continue;
 		if (fn)
 			fn(arg, d->d_name, snapdir_bytes(fd));

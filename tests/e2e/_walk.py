@@ -9,6 +9,7 @@ succeeded or said so.
 """
 import errno
 import glob
+import hashlib
 import json
 import os
 import shutil
@@ -20,9 +21,11 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(TOP, "tests/lib"))
 
 from _asb import ASB, Home, done, need_vm, ok, skip_all  # noqa: E402
+from _say import compile_program, tree  # noqa: E402
 import trace  # noqa: E402
 
 MEMORY = "96"  # MiB
+IMAGE = "tool"
 MARK = "cat /dev/shm/marker /root/marker"
 
 
@@ -114,8 +117,8 @@ class World:
             found += os.listdir(os.path.join(self.state, "local/vms"))
         return found
 
-    def works(self, name, marked):
-        """It is there and goes on; MARKED: with what was on its disk, and in its memory unless it has ended meanwhile."""
+    def works(self, name, marked, memory=True):
+        """It is there and goes on; MARKED: with what was on its disk, and in its MEMORY unless it has ended meanwhile."""
         was = (self.names() or {}).get(name)
         if was in ("SUSPENDED", "TERMINATED"):
             r = self.h.call("start", name)
@@ -123,7 +126,7 @@ class World:
                 return f"start of {name}, which is {was}: {r.stderr.decode()}"
         r = self.h.call("exec", name, "--", "sh", "-c", MARK if marked else "echo fine")
         want = b"fine\n" if not marked else b"memory\ndisk\n"
-        if r.stdout == want or (marked and was == "TERMINATED" and r.stdout == b"disk\n"):
+        if r.stdout == want or (marked and (was == "TERMINATED" or not memory) and r.stdout == b"disk\n"):
             return None
         return f"exec in {name}, which was {was}: {r}"
 
@@ -148,7 +151,7 @@ class Order:
                 self.wrong.append(f"before {step}: {path} is not on the disk")
 
     def files(self, folder):
-        return [e.path for e in os.scandir(folder) if e.is_file(follow_symlinks=False) and e.name != "base.ram"]
+        return [e.path for e in os.scandir(folder) if e.is_file(follow_symlinks=False) and e.name not in ("base.ram", "lock")]
 
     def __call__(self, s):
         """Called before each step."""
@@ -170,10 +173,12 @@ class Order:
         if old.startswith("state.json."):
             self.need(s, s.old)
             self.late[folder] = s
-        elif old == "saved.new" or (old.startswith(".new-") and where in ("templates", "snapshots")):
-            self.need(s, *self.files(s.old), *([s.old] if old == "saved.new" else []))
+        elif old == "saved.new" or (old.startswith(".new-") and where in ("templates", "snapshots", IMAGE)):
+            self.need(s, *self.files(s.old), *([s.old] if old == "saved.new" or where == IMAGE else []))
             if where != "templates":  # one that is lost is made again
                 self.late[folder] = s
+            if where == IMAGE:
+                self.late[os.path.dirname(folder)] = s
         self.synced.discard(self.key(folder))
 
     def result(self):
@@ -292,27 +297,73 @@ def still_works(w, _):
 
 
 def snapshot_whole(w, _):
-    """The box goes on; the snapshot is whole or not there, and then it can be made."""
+    """The box goes on; the snapshot is whole or not there, and then it can be made. It has memory unless the box had lost its own."""
     names = w.names()
     problem = w.works("box", True) if "box" in names else f"the box is gone: {names}"
     if problem:
         return problem
-    there = json.loads(w.h.call("snapshot", "ls", "--json").stdout)["snapshots"]
-    if not there:
+    memory = names["box"] != "TERMINATED"
+    if json.loads(w.h.call("snapshot", "ls", "--json").stdout)["snapshots"]:
+        memory = True
+    else:
         r = w.h.call("snapshot", "create", "box", "shot")
         if r.returncode:
             return f"its name is not free: {r}"
     r = w.h.call("snapshot", "restore", "shot", "left")
+    if r.returncode:
+        return f"restore: {r}"
+    w.h.call("prune")
     left = [x for x in os.listdir(os.path.join(w.state, "local/snapshots")) if x.startswith(".new")]
-    return f"restore: {r}" if r.returncode else w.works("left", True) or (f"left over: {left}" if left else None)
+    return w.works("left", True, memory) or (f"left over: {left}" if left else None)
 
 
 def with_snapshot(w):
     w.h.call("snapshot", "create", "box", "shot")
 
 
+def with_image(w):
+    """Version 1 of an image, from which nothing has been started, and the source of version 2."""
+    shutil.rmtree(w.kept, ignore_errors=True)
+    w.reset()
+    compile_program(w.h)
+    w.h.call("image", "build", tree(w.h, "one", "one\n"), "--name", IMAGE, "--no-template")
+    tree(w.h, "two", "two\n")
+    w.save()
+
+
+def sha256(path):
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()
+
+
+def image_whole(w, r):
+    """Version 1 is what it was, version 2 is whole or not there, and then it can be made; nothing is left but what these need."""
+    store = os.path.join(w.state, "local/images")
+    there = {x["version"] for x in json.loads(w.h.call("image", "ls", "--json").stdout)["images"] if x["name"] == IMAGE}
+    if there not in ({1}, {1, 2}) or (r.returncode == 0 and 2 not in there):
+        return f"versions {there} after status {r.returncode}"
+    for version in there:
+        folder = os.path.join(store, IMAGE, str(version))
+        with open(os.path.join(folder, "image.json"), encoding="utf-8") as f:
+            if json.load(f)["sha256"] != sha256(os.path.join(folder, "rootfs.erofs")):
+                return f"version {version} is damaged"
+    r = w.h.call("image", "build", os.path.join(w.h.top, "two"), "--name", IMAGE, "--no-template")
+    if r.stdout != f"{IMAGE}:2\n".encode():
+        return f"build: {r}"
+    r = w.h.call("run", "-m", MEMORY, IMAGE, "say")
+    left = w.leftovers() + [x for x in glob.glob(os.path.join(store, "blobs/*")) if os.stat(x).st_nlink != 2]
+    return f"run: {r}" if r.stdout != b"two\n" else f"left over: {left}" if left else None
+
+
+def image_walks(w):
+    if not shutil.which("mkfs.erofs"):
+        return []
+    words = ["image", "build", os.path.join(w.h.top, "two"), "--name", IMAGE, "-m", MEMORY]
+    return [(with_image, [Walk(w, "image build", words, nothing, image_whole)])]
+
+
 def walks(w):
-    """Those from nothing, those from a template, those with a box: (what makes the world, walks)."""
+    """Those from nothing, those from a template, those with a box, that of an image: (what makes the world, walks)."""
     return (
         (lambda _: None, [Walk(w, "first create", ["create", "box", "-m", MEMORY], nothing, gone_or_works("box"))]),
         (marked_box, [Walk(w, "create", ["create", "box", "-m", MEMORY], nothing, gone_or_works("box"))]),
@@ -325,7 +376,7 @@ def walks(w):
                     Walk(w, "snapshot restore", ["snapshot", "restore", "shot", "left"], with_snapshot,
                          gone_or_works("left", True, ["box"])),
                     Walk(w, "rm of a suspended one", ["rm", "box"], nothing, gone_or_works("box", True)),
-                    Walk(w, "rm", ["rm", "box"], started, gone_or_works("box", True))]))
+                    Walk(w, "rm", ["rm", "box"], started, gone_or_works("box", True))]), *image_walks(w))
 
 
 __all__ = ["Home", "Walk", "World", "done", "need_trace", "ok", "walks"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # DEADLINE: 900
-"""One step of each kind fails, in create, stop, start, branch and rm: killed, all killed, no space, an error of the disk.
+"""One step of each kind fails, in create, stop, start, branch, rm and image build: killed, all killed, no space, an error of the disk.
 tests/slow/fault.py does so at every step."""
 import errno
 
@@ -18,6 +18,7 @@ STEPS = {
     "start": (["renameat /saved.gone", "unlinkat /saved.gone"], [KILL, ALL]),
     "branch": (["linkat /base.ram", "mkdir /branch-", "rename /local-"], [KILL, FULL, ALL]),
     "rm of a suspended one": (["rename /.old-", "unlinkat /", "rename /state.json"], [KILL, KILL, BROKEN]),
+    "image build": (["linkat /blobs/", "rename /templates/", "rename /tool/2"], [KILL, FULL, ALL]),
 }
 
 with Home() as home:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# DEADLINE: 14400
-"""Every step of create, stop, start, branch and rm fails once: killed, all killed, no space, an error of the disk."""
+# DEADLINE: 28800
+"""Every step of create, stop, start, branch, snapshot, rm and image build fails once: killed, all killed, no space, an error of the disk."""
 import os
 import sys
 

@@ -5,11 +5,13 @@
 are of one static program, so that they boot fast; most builds here make no template and boot nothing."""
 import glob
 import gzip
+import hashlib
 import io
 import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tarfile
 import time
@@ -88,11 +90,23 @@ def refused(h):
 
 
 def differing(h):
-    """Where two contents are not the same: (offset, one, other), and their lengths."""
+    """Where two contents are not the same: their lengths, (offset, one, other); and the trees they are from."""
     data = [open(b, "rb").read() for b in sorted(blobs(h))[:2]]
     if len(data) < 2:
-        return None
-    return [(i, a, b) for i, (a, b) in enumerate(zip(*data)) if a != b][:40], [len(d) for d in data]
+        return []
+    places = [(i, a, b) for i, (a, b) in enumerate(zip(*data)) if a != b]
+    return [f"{[len(d) for d in data]} {len(places)} bytes differ: {places[:8]} {places[-3:]}",
+            *(listing(os.path.join(h.top, name)) for name in ("tree", "other"))]
+
+
+def listing(top):
+    """Everything of a tree that an image has, but for names of owners."""
+    found = []
+    for path in sorted(glob.glob(top + "/**", recursive=True)):
+        st = os.lstat(path)
+        digest = hashlib.sha256(open(path, "rb").read()).hexdigest()[:6] if stat.S_ISREG(st.st_mode) else ""
+        found.append((path[len(top):], oct(st.st_mode), st.st_uid, st.st_gid, st.st_size, st.st_nlink, digest))
+    return found
 
 
 def sources(h):
@@ -105,7 +119,7 @@ def sources(h):
     other = tree(h, "other", "hello\n")
     os.utime(other + "/etc/text", (1, 1))
     r = cold(h, other, "t")
-    ok(r.stdout == b"t:1\n", "other times make no other content", r, differing(h))
+    ok(r.stdout == b"t:1\n", "other times make no other content", *differing(h), r)
     tar = os.path.join(h.top, "t.tar")
     with tarfile.open(tar, "w") as t:
         for name in sorted(os.listdir(source), reverse=True):

@@ -370,7 +370,7 @@ const struct command cli_commands[] = {
 	  .examples = EXAMPLES("asb infra init", "asb infra init -f stacks/eu.yaml") },
 	{ .name = "infra preview",
 	  .args = takes_no_args,
-	  .opts = takes_infra_up_opts,
+	  .opts = takes_infra_preview_opts,
 	  .run = cmd_infra_preview,
 	  .failure = 1,
 	  .summary = "show what asb infra up would do, and why",
@@ -388,8 +388,8 @@ const struct command cli_commands[] = {
 		  "Does what asb infra preview shows, tells each step on stderr, and prints the outputs. Each thing is "
 		  "recorded before it is made; after an end in the middle, up goes on where it was.\n\n"
 		  "What was there before is used, and never changed or deleted. The image is built anew when its "
-		  "folder, its base image or its build role has changed. Several stacks are set up one after the "
-		  "other; one that fails does not stop the others.",
+		  "folder, its base image or its build role has changed. Several stacks are set up at the same "
+		  "time, --parallelism 1: one after the other; one that fails does not stop the others.",
 	  .examples = EXAMPLES("asb infra up", "asb infra up -f stacks/ --stack prod") },
 	{ .name = "infra refresh",
 	  .args = takes_no_args,
@@ -408,7 +408,7 @@ const struct command cli_commands[] = {
 	  .failure = 1,
 	  .summary = "delete what asb infra up has made",
 	  .about =
-		  "Shows what goes and asks, unless --yes is given. Refuses while sandboxes of the image live; "
+		  "Shows what goes and asks, unless --yes is given; with that, several stacks go at the same time. Refuses while sandboxes of the image live; "
 		  "--force ends them. What was there before the stack stays. The log groups stay too.",
 	  .examples = EXAMPLES("asb infra destroy", "asb infra destroy --yes --stack dev") },
 	{ .name = "infra output",

@@ -21,8 +21,8 @@ extern const enum opt_id takes_gc_opts[], takes_plain_opts[], takes_place_opts[]
 extern const struct arg_spec takes_snapshot_args[], takes_some_snapshots[],
 	takes_snapshot_create_args[], takes_snapshot_restore_args[], takes_snapshot_save_args[],
 	takes_snapshot_load_args[];
-extern const enum opt_id takes_infra_up_opts[], takes_infra_refresh_opts[],
-	takes_infra_destroy_opts[];
+extern const enum opt_id takes_infra_up_opts[], takes_infra_preview_opts[],
+	takes_infra_refresh_opts[], takes_infra_destroy_opts[];
 extern const enum opt_id takes_snapshot_opts[], takes_snapshot_restore_opts[];
 
 extern const struct arg_spec takes_source_args[], takes_one_image[], takes_some_images[];

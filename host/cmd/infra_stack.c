@@ -9,95 +9,11 @@
 #include "host/cli/grid.h"
 #include "host/cli/out.h"
 #include "host/cmd/cmd.h"
-#include "host/cmd/common.h"
-#include "host/infra/stack.h"
+#include "host/cmd/infra_each.h"
 #include "lib/jsn.h"
 #include "lib/str.h"
 
-/*
- * The commands that ask AWS about a stack, or change it. Each stack that is described is worked on by itself, one after the other;
- * one that fails does not keep the others from being worked on. What is done is told on stderr, the result is on stdout.
- */
-
-/* What one command does with one stack; DOC is its part of the JSON document. */
-typedef int work(const struct cli *c, struct stack *s, cJSON *doc, struct err *e);
-
-static void say(void *arg, const char *line)
-{
-	const struct stack *s = arg;
-
-	out_note("%s %s", s->key, line);
-}
-
-static const char *hint_for(const struct err *e)
-{
-	if (e->code == ERR_NOT_FOUND && strstr(e->msg, "there is no file"))
-		return "asb infra init writes a sandbox.yaml";
-	return e->code == ERR_DENIED ? "asb doctor shows whose credentials are used" : NULL;
-}
-
-static cJSON *stack_doc(const struct infra_config *f)
-{
-	cJSON *j = cJSON_CreateObject();
-
-	if (j && jsn_add_str(j, "project", f->text[INFRA_PROJECT]) &&
-	    jsn_add_str(j, "stack", f->text[INFRA_STACK]) &&
-	    jsn_add_str(j, "region", f->text[INFRA_REGION]))
-		return j;
-	cJSON_Delete(j);
-	return NULL;
-}
-
-static int one(const struct cli *c, const struct infra_config *f, work *fn, cJSON *list)
-{
-	struct err e = ERR_INIT;
-	struct stack s;
-	cJSON *doc = stack_doc(f), *why;
-	int r = doc && cJSON_AddItemToArray(list, doc) ? 0 : -ENOMEM;
-
-	if (r < 0)
-		return r;
-	r = stack_open(&s, f, &e);
-	s.say = say;
-	s.say_arg = &s;
-	if (r == 0)
-		r = fn(c, &s, doc, &e);
-	if (r < 0) {
-		why = out_error_json(&e, hint_for(&e));
-		out_error_line(&e, hint_for(&e));
-		if (!why || !cJSON_AddItemToObject(doc, "error", why))
-			cJSON_Delete(why);
-	}
-	stack_done(&s);
-	return r;
-}
-
-static int each(const struct cli *c, work *fn)
-{
-	const struct opt_value *files = &c->val[OPT_CONFIG];
-	struct infra_configs f = { NULL, 0 };
-	struct err e = ERR_INIT;
-	cJSON *doc = cJSON_CreateObject(),
-	      *list = doc ? cJSON_AddArrayToObject(doc, "stacks") : NULL;
-	size_t bad = 0;
-	int r = infra_config_load(files->all, files->all_len,
-				  c->val[OPT_STACK].set ? c->val[OPT_STACK].text : NULL, &f, &e);
-
-	if (r == 0 && !list)
-		r = err_set(&e, ERR_INTERNAL, ENOMEM, "listing the stacks");
-	if (r < 0) {
-		cJSON_Delete(doc);
-		infra_configs_done(&f);
-		return cmd_fail(c, &e, hint_for(&e));
-	}
-	for (size_t i = 0; i < f.len; i++)
-		bad += one(c, &f.all[i], fn, list) < 0;
-	infra_configs_done(&f);
-	if (out_json_wanted())
-		return out_doc(doc) < 0 || bad ? c->cmd->failure : 0;
-	cJSON_Delete(doc);
-	return bad ? c->cmd->failure : 0;
-}
+/* The commands that ask AWS about a stack, or change it. What is done is told on stderr, the result is on stdout. */
 
 /* --- plans --- */
 
@@ -173,7 +89,7 @@ static int preview(const struct cli *c, struct stack *s, cJSON *doc, struct err 
 
 int cmd_infra_preview(const struct cli *c)
 {
-	return each(c, preview);
+	return infra_each(c, 1, preview);
 }
 
 /* --- up --- */
@@ -186,6 +102,8 @@ static int tell_outputs(const struct stack *s, cJSON *doc, struct err *e)
 
 	if (r < 0)
 		return r;
+	if (!out_json_wanted() && outputs->child)
+		r = out_line("%s in %s:", s->key, s->c->text[INFRA_REGION]);
 	cJSON_ArrayForEach(o, outputs) if (r == 0 && !out_json_wanted() && cJSON_IsString(o)) r =
 		out_line("%s %s", o->string, o->valuestring);
 	if (r == 0 && !cJSON_AddItemToObject(doc, "outputs", cJSON_Duplicate(outputs, true)))
@@ -208,7 +126,7 @@ static int up(const struct cli *c, struct stack *s, cJSON *doc, struct err *e)
 
 int cmd_infra_up(const struct cli *c)
 {
-	return each(c, up);
+	return infra_each(c, c->val[OPT_PARALLELISM].number, up);
 }
 
 /* --- refresh --- */
@@ -228,7 +146,7 @@ static int refresh(const struct cli *c, struct stack *s, cJSON *doc, struct err 
 
 int cmd_infra_refresh(const struct cli *c)
 {
-	return each(c, refresh);
+	return infra_each(c, 1, refresh);
 }
 
 /* --- destroy --- */
@@ -268,5 +186,6 @@ static int destroy(const struct cli *c, struct stack *s, cJSON *doc, struct err 
 
 int cmd_infra_destroy(const struct cli *c)
 {
-	return each(c, destroy);
+	/* questions are asked one after the other */
+	return infra_each(c, c->val[OPT_YES].set ? c->val[OPT_PARALLELISM].number : 1, destroy);
 }

@@ -94,6 +94,7 @@ class Account:
         self.forms = {s: Form(s) for s in ("iam", "sts", "ec2")}
         self.lock = threading.RLock()
         self.build_fails = False
+        self.together = set()  # names of images: none of them is built before all are asked for
         self.slow = 1       # looks until what was asked for is done; 0: at the first
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.account = self
@@ -268,6 +269,8 @@ class Account:
 
     def GetMicrovmImage(self, v):
         i = self.image(v)
+        if not self.together <= {arn.split(":")[-1] for arn in self.images}:
+            return self.image_doc(i)
         i["waits"] -= 1
         if i["waits"] < 0 and i["state"] == "DELETING":
             del self.images[i["arn"]]

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 from _asb import ASB, TOP, Home, done, need_asb, ok, one_line, same, skip_all
 
@@ -217,6 +218,68 @@ def goes_wrong():
         same(r.returncode, 1, "is told before AWS is asked")
 
 
+def described(project):
+    return (f"project: {project}\nregion: {REGION}\nrole: {{name: {project}-exec}}\n"
+            f"image: {{name: {project}-image, guest_dir: ../guest}}\n")
+
+
+def stacks(r):
+    return [(x["project"], x["stack"], "error" in x) for x in json.loads(r.stdout)["stacks"]]
+
+
+def several():
+    """Stacks of a folder of files with several documents, at the same time."""
+    with Stack() as s:
+        os.mkdir(os.path.join(s.home.path, "stacks"))
+        s.write("stacks/1.yaml", described("one"))
+        s.write("stacks/2.yml", described("two") + "---\n" + described("three"))
+        s.write("stacks/notes.txt", "no: yaml")
+        s.aws.slow, s.aws.together = 0, {"one-image", "two-image", "three-image"}
+        r = s.good("up, whose builds wait for each other", "up", "-f", "stacks")
+        same([x for x in r.stdout.decode().splitlines() if x.endswith(":")], [f"{p}/dev in {REGION}:" for p in ("one", "two", "three")],
+             "the outputs come in the order of the files")
+        s.aws.together = set()
+        same({k: len(v) for k, v in s.aws.left().items()}, {"roles": 6, "buckets": 3, "images": 3}, "each has its own")
+        before = len(s.aws.calls)
+        r = s.good("one after the other", "up", "-f", "stacks", "-p", "1", "--rebuild", "--json")
+        same([c for c in s.aws.calls[before:] if c in ("GetCallerIdentity", "UpdateMicrovmImage")],
+             ["GetCallerIdentity", "UpdateMicrovmImage"] * 3, "as -p 1 says")
+        same(stacks(r), [("one", "dev", False), ("two", "dev", False), ("three", "dev", False)], "JSON has them all")
+        r = s.asb("preview", "-f", "stacks/2.yml", "-f", "stacks/1.yaml", "--stack", "qa", "--json")
+        same(stacks(r), [("two", "qa", False), ("three", "qa", False), ("one", "qa", False)], "--stack, and files as they are named")
+        s.write("stacks/3.yaml", described("four").replace("../guest", "../nothing"))
+        r = s.asb("up", "-f", "stacks", "--parallelism", "2", "--json")
+        same((r.returncode, stacks(r)), (1, [("one", "dev", False), ("two", "dev", False), ("three", "dev", False), ("four", "dev", True)]),
+             "one that fails does not stop the others")
+        os.unlink(os.path.join(s.home.path, "stacks/3.yaml"))
+        s.write("stacks/1.yaml", described("two"))
+        r = s.asb("up", "-f", "stacks")
+        same((r.returncode, one_line(r.stderr)), (1, ["error: stacks/2.yml:1: two/dev is described in stacks/1.yaml:1 already"]),
+             "the same stack twice is refused")
+        s.write("stacks/1.yaml", described("one"))
+        same(s.asb("up", "-p", "999").returncode, 2, "-p has a limit")
+        r = s.good("destroy", "destroy", "-f", "stacks", "--yes", "--json")
+        same((stacks(r), s.aws.left()), ([("one", "dev", False), ("two", "dev", False), ("three", "dev", False)], {}), "leaves nothing")
+        several_killed(s)
+
+
+def several_killed(s):
+    with s.aws.lock:
+        p = s.home.start("infra", "up", "-f", "stacks", cwd=s.home.path)
+        s.aws.kill = (p.pid, 40)
+    p.communicate(timeout=60)
+    same(p.returncode, -signal.SIGKILL, "kill -9 in the middle of several")
+    for _ in range(100):  # its processes end with it, each when it is next run
+        r = s.asb("up", "-f", "stacks")
+        if b"another asb infra is at work" not in r.stderr:
+            break
+        time.sleep(0.1)
+    ok(r.returncode == 0, "the next up goes on", r.stderr)
+    same({k: len(v) for k, v in s.aws.left().items()}, {"roles": 6, "buckets": 3, "images": 3}, "everything is there once")
+    s.good("destroy", "destroy", "-f", "stacks", "--yes")
+    same(s.aws.left(), {}, "leaves nothing")
+
+
 def kill_points(s):
     """The calls of an unbroken `up` after which others are killed: every third (ASB_SLOW: every one), the last, and each that makes something."""
     s.good("an unbroken up", "up")
@@ -257,5 +320,6 @@ def killed():
 whole_life()
 before_us()
 goes_wrong()
+several()
 killed()
 done()

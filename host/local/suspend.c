@@ -21,7 +21,8 @@
  * The disk needs no copy: the guest does not run any more, and when it does, saved/ is gone first.
  */
 
-#define QUIET_NS  3000000000LL /* a guest that does not end its channel by then is written down with it */
+#define QUIET_NS \
+	3000000000LL /* a guest that does not end its channel by then is written down with it */
 #define SAVE_NS	  900000000000LL
 #define RESUME_NS 10000000000LL
 

@@ -78,17 +78,45 @@ static int make_shell(struct spec *s, char *script, struct err *e)
 }
 
 /* --- environment --- */
-static bool given(const cJSON *env, const char *var)
-{
-	size_t n = strcspn(var, "=");
-	const cJSON *m;
+struct var {
+	char *text;
+	size_t name_len, at;
+};
 
-	cJSON_ArrayForEach(m, env) if (strlen(m->string) == n &&
-				       !memcmp(m->string, var, n)) return true;
-	return false;
+static int by_name(const void *a, const void *b)
+{
+	const struct var *x = a, *y = b;
+	int c = strncmp(x->text, y->text, x->name_len < y->name_len ? x->name_len : y->name_len);
+
+	if (c == 0 && x->name_len != y->name_len)
+		c = x->name_len < y->name_len ? -1 : 1;
+	return c ? c : x->at < y->at ? -1 : 1;
 }
 
-/* The caller's variables as "NAME=value" in one block; a name given twice has its last value. */
+/* Of the N variables of ENVP that have one name only the last stays. Sorted for that: a caller may give thousands. */
+static int keep_last(char **envp, size_t n)
+{
+	struct var *v = calloc(n + 1, sizeof(*v));
+	size_t kept = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		v[i] = (struct var){ envp[i], strcspn(envp[i], "="), i };
+	qsort(v, n, sizeof(*v), by_name);
+	for (size_t i = 1; i < n; i++)
+		if (v[i - 1].name_len == v[i].name_len &&
+		    !memcmp(v[i - 1].text, v[i].text, v[i].name_len))
+			envp[v[i - 1].at] = NULL;
+	for (size_t i = 0; i < n; i++)
+		if (envp[i])
+			envp[kept++] = envp[i];
+	envp[kept] = NULL;
+	free(v);
+	return 0;
+}
+
+/* The caller's variables as "NAME=value" in one block; keep_last() takes the last of a name. */
 static int own_vars(struct spec *s, const cJSON *env, struct err *e)
 {
 	size_t bytes = 0;
@@ -117,16 +145,11 @@ static int own_vars(struct spec *s, const cJSON *env, struct err *e)
 	return 0;
 }
 
-/* Variables of NAME=value strings that follow one another at W are put over the first AT of ENVP. */
-static size_t lay_over(char **envp, size_t at, char *w, size_t n)
+/* Appends the N strings that follow one another at W. Returns the new length. */
+static size_t append(char **envp, size_t at, char *w, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		size_t k, len = strcspn(w, "=") + 1;
-
-		for (k = 0; k < at && strncmp(envp[k], w, len) != 0; k++)
-			;
-		envp[k] = w;
-		at += k == at;
+		envp[at++] = w;
 		w += strlen(w) + 1;
 	}
 	return at;
@@ -162,13 +185,12 @@ static int make_env(struct spec *s, const cJSON *env, char *const *base, struct 
 	s->envp = calloc(n + USER_VARS + own + 1, sizeof(*s->envp));
 	if (!s->envp)
 		return err_set(e, ERR_IO, ENOMEM, "environment");
-	for (size_t i = 0; i < n; i++)
-		if (!given(env, base[i]))
-			s->envp[at++] = base[i];
+	for (; at < n; at++)
+		s->envp[at] = base[at];
 	if (of_user)
-		at = lay_over(s->envp, at, s->env_user, USER_VARS);
-	(void)lay_over(s->envp, at, s->env_own, own);
-	return 0;
+		at = append(s->envp, at, s->env_user, USER_VARS);
+	at = append(s->envp, at, s->env_own, own);
+	return keep_last(s->envp, at) < 0 ? err_set(e, ERR_IO, ENOMEM, "environment") : 0;
 }
 
 /* --- working directory --- */

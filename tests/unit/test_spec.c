@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "../../agentd/envbase.h"
+#include "../../agentd/limits.h"
+#include "../../lib/buf.h"
 #include "../../lib/fd.h"
 #include "../../lib/jsn.h"
 #include "../lib/tap.h"
@@ -86,6 +88,34 @@ static void test_native(void)
 	spec_done(&s);
 }
 
+/* As many variables as there may be: each name twice, two of them above the base. */
+static void test_many(void)
+{
+	AUTO_BUF b = { .cap = 1 << 20 };
+	char name[16];
+	struct spec s = SPEC_INIT;
+	struct err e = ERR_INIT;
+	size_t n = 0, right = 0;
+	bool fits = buf_adds(&b, "{\"argv\":[\"x\"],\"env\":{\"A\":\"own\",\"AA\":\"longer\"") == 0;
+
+	for (int i = 0; i < LIMIT_ENV - 2; i++)
+		fits = fits && buf_addf(&b, ",\"V%d\":\"%d\"", i % (LIMIT_ENV / 2 - 1), i) == 0;
+	ok(fits && buf_adds(&b, "}}") == 0, "a long list");
+	ok_int(spec_native(&s, b.p, b.len, base, &e), 0, "is taken");
+	for (int i = 0; i < LIMIT_ENV / 2 - 1; i++) {
+		snprintf(name, sizeof(name), "V%d", i);
+		right += strtol(env_of(&s, name), NULL, 10) == i + LIMIT_ENV / 2 - 1;
+	}
+	ok_int((int)right, LIMIT_ENV / 2 - 1, "the last of two of each name");
+	ok_str(env_of(&s, "A"), "own", "above the base");
+	ok_str(env_of(&s, "AA"), "longer", "a name that begins like another");
+	ok_str(env_of(&s, "PATH"), "/bin", "the base stays");
+	while (s.envp[n])
+		n++;
+	ok_int((int)n, LIMIT_ENV / 2 - 1 + 2 + 2, "no name is there twice");
+	spec_done(&s);
+}
+
 static void test_compat(void)
 {
 	static const struct {
@@ -160,6 +190,7 @@ int main(void)
 {
 	test_refused();
 	test_native();
+	test_many();
 	test_compat();
 	test_envbase();
 	return tap_done();

@@ -45,11 +45,40 @@ static cJSON *make_params(const struct stack *s, bool update)
 	return NULL;
 }
 
+static int get(struct stack *s, const char *id, struct aws_answer *ret, struct err *e)
+{
+	AUTO_JSN *p = cJSON_CreateObject();
+
+	*ret = (struct aws_answer){ .attempts = 0 };
+	if (!p || !jsn_add_str(p, "Identifier", id))
+		return no_memory(e);
+	return ops_call(s->a, OP_GET_NETWORK_CONNECTOR, p, ret, e);
+}
+
+/* Somebody was quicker, or the first of two attempts was: 0 when there is one now, which is recorded as whose it is. */
+static int exists(struct stack *s, struct err *e)
+{
+	struct aws_answer w;
+	const char *arn;
+	int r = get(s, s->c->text[INFRA_EGRESS_NAME], &w, e);
+
+	arn = cJSON_GetStringValue(jsn_get(w.json, "Arn"));
+	if (r == 0 && (!arn || str_format(s->connector, sizeof(s->connector), "%s", arn) < 0))
+		r = err_set(e, ERR_INTERNAL, EBADMSG, "the connector's ARN");
+	aws_answer_done(&w);
+	if (r == 0)
+		r = stack_tagged(s, s->connector, e);
+	if (r == 0)
+		stack_disown(s, RES_CONNECTOR);
+	return r < 0 ? r : 0;
+}
+
 int stack_connector_make(struct stack *s, bool update, struct err *e)
 {
 	AUTO_JSN *params = NULL;
 	struct aws_answer w = { .attempts = 0 };
 	const char *arn;
+	bool managed;
 	int r = 0;
 
 	if (stack_attr(s, RES_CONNECTOR, "name", s->c->text[INFRA_EGRESS_NAME]) < 0)
@@ -68,19 +97,12 @@ int stack_connector_make(struct stack *s, bool update, struct err *e)
 	if (r == 0 && arn && str_format(s->connector, sizeof(s->connector), "%s", arn) < 0)
 		r = err_set(e, ERR_INTERNAL, EBADMSG, "the connector's ARN is too long");
 	aws_answer_done(&w);
+	if (r == -EBUSY && !update)
+		r = exists(s, e);
+	managed = stack_ours(s, RES_CONNECTOR);
 	if (r == 0)
-		r = stack_record(s, RES_CONNECTOR, s->connector, true, !update, e);
+		r = stack_record(s, RES_CONNECTOR, s->connector, managed, managed && !update, e);
 	return r < 0 ? r : stack_connector_wait(s, e);
-}
-
-static int get(struct stack *s, const char *id, struct aws_answer *ret, struct err *e)
-{
-	AUTO_JSN *p = cJSON_CreateObject();
-
-	*ret = (struct aws_answer){ .attempts = 0 };
-	if (!p || !jsn_add_str(p, "Identifier", id))
-		return no_memory(e);
-	return ops_call(s->a, OP_GET_NETWORK_CONNECTOR, p, ret, e);
 }
 
 static int active(struct stack *s, void *arg, struct err *e)

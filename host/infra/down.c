@@ -63,8 +63,12 @@ static int delete_one(struct stack *s, enum infra_res res, bool force, struct er
 
 int stack_delete(struct stack *s, enum infra_res res, bool force, struct err *e)
 {
-	int r = delete_one(s, res, force, e);
+	int r = 0;
 
+	if (s->rec[res].creating && res != RES_GROUP && res != RES_BUCKET && res != RES_OBJECT)
+		r = stack_look_one(s, res, e); /* somebody may have made it meanwhile */
+	if (r == 0 && s->rec[res].managed)
+		r = delete_one(s, res, force, e);
 	return r < 0 ? r : stack_drop(s, res, e);
 }
 

@@ -114,6 +114,18 @@ static int make_params(struct stack *s, bool update, cJSON **ret, struct err *e)
 
 /* --- making --- */
 
+/* Somebody was quicker, or the first of two attempts was: R of the creation, or 0 when there is one now, which is recorded as whose it is. */
+static int exists(struct stack *s, int r, struct err *e)
+{
+	int ours = strstr(e->msg, "already exists") ? stack_tagged(s, s->image_arn, e) : r;
+
+	if (ours)
+		return ours < 0 ? ours : 0;
+	stack_disown(s, RES_IMAGE);
+	return stack_attr(s, RES_IMAGE, "building", "") < 0 ? no_memory(e, "recording the image")
+							    : 0;
+}
+
 int stack_image_make(struct stack *s, bool update, struct err *e)
 {
 	AUTO_JSN *params = NULL;
@@ -133,8 +145,12 @@ int stack_image_make(struct stack *s, bool update, struct err *e)
 	aws_answer_done(&w);
 	if (r == 0 && stack_attr(s, RES_IMAGE, "building", s->sha) < 0)
 		r = no_memory(e, "recording the image");
+	if (r == -EINVAL && !update) {
+		r = exists(s, r, e);
+		managed = stack_ours(s, RES_IMAGE);
+	}
 	if (r == 0)
-		r = stack_record(s, RES_IMAGE, s->image_arn, managed, !update, e);
+		r = stack_record(s, RES_IMAGE, s->image_arn, managed, managed && !update, e);
 	return r < 0 ? r : stack_image_wait(s, e);
 }
 

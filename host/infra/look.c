@@ -86,10 +86,19 @@ void stack_names(struct stack *s)
 
 /* --- one of each --- */
 
+/* R of looking whether what is there has our tag: asked only of what is recorded as about to be made. */
+static int take_tag(struct stack *s, enum infra_res res, int r)
+{
+	if (r == 0)
+		stack_disown(s, res);
+	return r < 0 ? r : 0;
+}
+
 static int look_role(struct stack *s, enum infra_res res, const char *name, struct err *e)
 {
 	char *arn = stack_role_arn(s, res);
 	struct plan_have *h = &s->have[res];
+	const char *tag;
 	struct iam_role role;
 	int r = iam_get_role(s->a, name, &role, e);
 
@@ -99,6 +108,9 @@ static int look_role(struct stack *s, enum infra_res res, const char *name, stru
 		r = err_set(e, ERR_INTERNAL, EBADMSG, "the ARN of role %s is too long", name);
 	if (r == 0)
 		h->state = PLAN_READY;
+	tag = cJSON_GetStringValue(jsn_get(role.tags, STACK_TAG));
+	if (r == 0 && s->rec[res].creating && (!tag || strcmp(tag, s->key) != 0))
+		stack_disown(s, res);
 	if (r == 0 && stack_ours(s, res) && s->want[res].name &&
 	    strcmp(s->want[res].name, name) == 0 && (res != RES_OPERATOR || s->group[0]))
 		r = stack_role_differs(s, res, role.trust, &h->differs, e);
@@ -161,6 +173,8 @@ static int look_image(struct stack *s, const char *arn, struct err *e)
 	if (!params || !jsn_add_str(params, "imageIdentifier", arn))
 		return err_set(e, ERR_INTERNAL, ENOMEM, "GetMicrovmImage");
 	r = ops_call(s->a, OP_GET_MICROVM_IMAGE, params, &w, e);
+	if (r == 0 && s->rec[RES_IMAGE].creating)
+		r = take_tag(s, RES_IMAGE, stack_tagged(s, arn, e));
 	if (r == 0) {
 		state = cJSON_GetStringValue(jsn_get(w.json, "state"));
 		version = cJSON_GetStringValue(jsn_get(w.json, "latestActiveImageVersion"));
@@ -185,10 +199,18 @@ static int look_image(struct stack *s, const char *arn, struct err *e)
 static int look_group(struct stack *s, const char *id, struct err *e)
 {
 	char found[EC2_ID_MAX];
-	int r = id && str_starts(id, "sg-")
-			? ec2_find_group(s->a, NULL, NULL, id, NULL, NULL, found, e)
-			: ec2_find_group(s->a, s->vpc, s->c->text[INFRA_EGRESS_NAME], NULL, NULL,
-					 NULL, found, e);
+	const char *name = s->c->text[INFRA_EGRESS_NAME];
+	int r = -ENOENT;
+
+	if (id && str_starts(id, "sg-"))
+		r = ec2_find_group(s->a, NULL, NULL, id, NULL, NULL, found, e);
+	else if (s->rec[RES_GROUP].creating)
+		r = ec2_find_group(s->a, s->vpc, name, NULL, "tag:" STACK_TAG, s->key, found, e);
+	if (r == -ENOENT && !(id && str_starts(id, "sg-"))) {
+		r = ec2_find_group(s->a, s->vpc, name, NULL, NULL, NULL, found, e);
+		if (r == 0)
+			stack_disown(s, RES_GROUP);
+	}
 
 	if (r == 0) {
 		ignore_result(str_format(s->group, sizeof(s->group), "%s", found)); /* fits */
@@ -259,6 +281,8 @@ static int look_connector(struct stack *s, const char *id, struct err *e)
 	if (r == 0) {
 		h->state = connector_state(cJSON_GetStringValue(jsn_get(w.json, "State")));
 		ignore_result(str_format(s->connector, sizeof(s->connector), "%s", arn ? arn : id));
+		if (s->rec[RES_CONNECTOR].creating)
+			r = take_tag(s, RES_CONNECTOR, stack_tagged(s, s->connector, e));
 		if (stack_ours(s, RES_CONNECTOR) && h->state == PLAN_READY)
 			compare_connector(s, w.json);
 	}

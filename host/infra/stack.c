@@ -99,6 +99,27 @@ int stack_drop(struct stack *s, enum infra_res res, struct err *e)
 	return s->rec[res].attrs ? 0 : err_set(e, ERR_INTERNAL, ENOMEM, "%s", s->key);
 }
 
+int stack_tagged(struct stack *s, const char *arn, struct err *e)
+{
+	AUTO_JSN *p = cJSON_CreateObject();
+	struct aws_answer w = { .attempts = 0 };
+	const char *tag;
+	int r = p && jsn_add_str(p, "Resource", arn) ? ops_call(s->a, OP_LIST_TAGS, p, &w, e)
+						     : err_set(e, ERR_INTERNAL, ENOMEM, "%s", arn);
+
+	tag = cJSON_GetStringValue(jsn_get(jsn_get(w.json, "Tags"), STACK_TAG));
+	if (r == 0)
+		r = tag && strcmp(tag, s->key) == 0;
+	aws_answer_done(&w);
+	return r;
+}
+
+void stack_disown(struct stack *s, enum infra_res res)
+{
+	s->rec[res].managed = s->rec[res].creating = false;
+	s->have[res].managed = s->have[res].creating = false;
+}
+
 bool stack_ours(const struct stack *s, enum infra_res res)
 {
 	return s->rec[res].id && s->rec[res].managed;

@@ -62,7 +62,11 @@ int stack_attr(struct stack *s, enum infra_res res, const char *name, const char
 const char *stack_attr_of(const struct stack *s, enum infra_res res, const char *name); /* or "" */
 int stack_drop(struct stack *s, enum infra_res res, struct err *e) MUST_CHECK;
 bool stack_ours(const struct stack *s, enum infra_res res); /* it is recorded, as made by us */
-char *stack_role_arn(struct stack *s, enum infra_res res);  /* of RES_ROLE, …: where its ARN is */
+/* 1: what has this ARN (an image, a connector) is tagged as this stack's. */
+int stack_tagged(struct stack *s, const char *arn, struct err *e) MUST_CHECK;
+/* What is recorded as about to be made by us was made by somebody else meanwhile: for this command it is not ours. */
+void stack_disown(struct stack *s, enum infra_res res);
+char *stack_role_arn(struct stack *s, enum infra_res res); /* of RES_ROLE, …: where its ARN is */
 
 /* Fills want and have from AWS, and plans. stack_look_one fills only have[RES] (0 or a negative errno: it is not known). */
 int stack_plan_up(struct stack *s, bool rebuild, struct err *e) MUST_CHECK;

@@ -89,6 +89,7 @@ class Account:
         self.calls, self.refused = [], []
         self.kill = None    # (pid of asb, after how many more calls): SIGKILL instead of the answer
         self.faults = {}    # operation: [(status, code), …] instead of the next answers
+        self.before = {}    # operation: what somebody else does right before it, once
         self.unready = 0    # how often a new role cannot be taken
         self.lambda_models = [Model("lambda-microvms"), Model("lambda-core")]
         self.forms = {s: Form(s) for s in ("iam", "sts", "ec2")}
@@ -289,6 +290,12 @@ class Account:
         i.update(state="DELETING", waits=self.slow)
         return {"imageIdentifier": i["arn"], "state": "DELETING"}
 
+    def ListTags(self, v):
+        for x in (*self.images.values(), *self.connectors.values()):
+            if x["arn"] == v["Resource"]:
+                return {"Tags": x["tags"]}
+        raise Bad(404, "ResourceNotFoundException", "no such resource")
+
     def ListMicrovmImageBuilds(self, v):
         self.image(v)
         return {"items": [{"buildId": "b", "state": "FAILED", "stateReason": "The container image build failed.", "architecture": "ARM_64"}]}
@@ -398,6 +405,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def run(self, op, values):
         a = self.server.account
         a.calls.append(op)
+        if op in a.before:
+            a.before.pop(op)()
         if a.faults.get(op):
             status, code = a.faults[op].pop(0)
             raise Bad(status, code, "as the test wants it")

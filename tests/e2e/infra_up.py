@@ -218,6 +218,51 @@ def goes_wrong():
         same(r.returncode, 1, "is told before AWS is asked")
 
 
+def somebody_else(s):
+    """Makes what `up` wants to make, as another stack; a dictionary of functions by operation."""
+    tags = {"agent-sandbox-stack": "demo/other"}
+    arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:network-connector:nc-other"
+    config = {"VpcEgressConfiguration": {"SubnetIds": ["subnet-b"]}}
+    return {
+        "CreateRole": lambda: s.aws.roles.update({"agent-sandbox-exec": {"trust": "{}", "inline": {}, "attached": [], "refusals": 0, "tags": tags}}),
+        "CreateSecurityGroup": lambda: s.aws.groups.update({"sg-other": {"name": "agent-sandbox-egress", "tag": "demo/other"}}),
+        "CreateMicrovmImage": lambda: s.aws.images.update({IMAGE: {"arn": IMAGE, "state": "CREATED", "waits": 0, "built": 7, "tags": tags}}),
+        "CreateNetworkConnector": lambda: s.aws.connectors.update({"nc-other": {
+            "arn": arn, "name": "agent-sandbox-egress", "id": "nc-other", "state": "ACTIVE", "waits": 0, "config": config, "role": "r", "tags": tags,
+            "groups": []}}),
+    }
+
+
+THEIRS = {"role": "CreateRole", "security_group": "CreateSecurityGroup", "image": "CreateMicrovmImage", "network_connector": "CreateNetworkConnector"}
+
+
+def somebody_quicker():
+    """What another makes between our look and our call is not ours: neither then, nor when we end before we know."""
+    with Stack(EGRESS) as s:
+        theirs = somebody_else(s)
+        s.aws.slow, s.aws.before = 0, dict(theirs)
+        s.good("up, and somebody is quicker each time", "up")
+        same(sorted(k for k, v in s.record()["resources"].items() if not v["managed"]), sorted(THEIRS), "theirs is recorded as not ours")
+        same(s.outputs()["image_arn"], IMAGE, "and used")
+        s.good("destroy", "destroy", "--yes")
+        left = {"roles": ["agent-sandbox-exec"], "groups": ["sg-other"], "images": [IMAGE], "connectors": ["nc-other"]}
+        same(s.aws.left(), left, "leaves theirs")
+        for op in THEIRS.values():
+            for then in ("up", "destroy"):
+                for made in (s.aws.roles, s.aws.groups, s.aws.images, s.aws.connectors):
+                    made.clear()
+                s.aws.faults[op] = [(403, "AccessDenied")]
+                r = s.asb("up")
+                ok(r.returncode == 1, f"{op} is refused", r.stderr)
+                theirs[op]()
+                if then == "up":
+                    s.good("up when another has made it", "up")
+                s.good("destroy", "destroy", "--yes")
+                same(s.aws.left(), {k: v for k, v in left.items() if k in
+                                    {"CreateRole": "roles", "CreateSecurityGroup": "groups", "CreateMicrovmImage": "images"}.get(op, "connectors")},
+                     f"leaves theirs after {then}")
+
+
 def described(project):
     return (f"project: {project}\nregion: {REGION}\nrole: {{name: {project}-exec}}\n"
             f"image: {{name: {project}-image, guest_dir: ../guest}}\n")
@@ -320,6 +365,7 @@ def killed():
 whole_life()
 before_us()
 goes_wrong()
+somebody_quicker()
 several()
 killed()
 done()

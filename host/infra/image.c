@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "host/aws/image.h"
 #include "host/aws/ops.h"
+#include "host/aws/vm.h"
 #include "host/infra/stack.h"
 #include "lib/str.h"
 
@@ -17,102 +19,22 @@ static int no_memory(struct err *e, const char *what)
 	return err_set(e, ERR_INTERNAL, ENOMEM, "%s", what);
 }
 
-static const char *text(const cJSON *o, const char *name)
-{
-	return cJSON_GetStringValue(jsn_get(o, name));
-}
-
-/* --- the request --- */
-
-struct newest {
-	char arn[STACK_ARN_MAX];
-	double created;
-};
-
-static int on_managed(void *arg, const cJSON *item)
-{
-	struct newest *n = arg;
-	const cJSON *at = jsn_get(item, "createdAt");
-	const char *arn = text(item, "imageArn");
-
-	if (!arn || (n->arn[0] && cJSON_GetNumberValue(at) <= n->created))
-		return 0;
-	n->created = cJSON_IsNumber(at) ? at->valuedouble : 0;
-	return str_format(n->arn, sizeof(n->arn), "%s", arn);
-}
-
-static int base_image(struct stack *s, char ret[STACK_ARN_MAX], struct err *e)
-{
-	AUTO_JSN *params = cJSON_CreateObject();
-	struct newest n = { .created = 0 };
-	int r;
-
-	if (*s->c->text[INFRA_BASE_ARN])
-		return str_format(ret, STACK_ARN_MAX, "%s", s->c->text[INFRA_BASE_ARN]);
-	r = params ? ops_each(s->a, OP_LIST_MANAGED_MICROVM_IMAGES, params, on_managed, &n, e)
-		   : no_memory(e, "ListManagedMicrovmImages");
-	if (r < 0)
-		return r;
-	if (!n.arn[0])
-		return err_set(
-			e, ERR_NOT_FOUND, 0,
-			"AWS manages no base image in %s: is the service there? (image.base_image_arn)",
-			s->place.region);
-	return str_format(ret, STACK_ARN_MAX, "%s", n.arn);
-}
-
-/* Hook times: the guest drains for up to 8 s within the 10 of suspend. */
-static const char hooks[] =
-	"{\"port\":9000,\"microvmImageHooks\":{\"ready\":\"ENABLED\",\"readyTimeoutInSeconds\":60,"
-	"\"validate\":\"ENABLED\",\"validateTimeoutInSeconds\":15},\"microvmHooks\":{\"run\":\"ENABLED\","
-	"\"runTimeoutInSeconds\":5,\"resume\":\"ENABLED\",\"resumeTimeoutInSeconds\":5,\"suspend\":\"ENABLED\","
-	"\"suspendTimeoutInSeconds\":10,\"terminate\":\"ENABLED\",\"terminateTimeoutInSeconds\":10}}";
-
-static bool add_log_group(const struct stack *s, cJSON *params)
-{
-	cJSON *l = cJSON_AddObjectToObject(params, "logging");
-	char group[160];
-
-	l = l ? cJSON_AddObjectToObject(l, "cloudWatch") : NULL;
-	return l &&
-	       str_format(group, sizeof(group), "/aws/lambda-microvms/%s",
-			  s->c->text[INFRA_IMAGE_NAME]) == 0 &&
-	       jsn_add_str(l, "logGroup", group);
-}
+/* --- making --- */
 
 static int make_params(struct stack *s, bool update, cJSON **ret, struct err *e)
 {
-	cJSON *p = cJSON_CreateObject(), *o;
-	char base[STACK_ARN_MAX], uri[300];
-	int r = base_image(s, base, e);
-	bool good;
+	const struct image_recipe i = { .name = s->c->text[INFRA_IMAGE_NAME],
+					.arn = update ? s->image_arn : NULL,
+					.bucket = s->bucket,
+					.object = s->object,
+					.build_role = s->build_role_arn,
+					.base = s->c->text[INFRA_BASE_ARN],
+					.base_version = s->c->text[INFRA_BASE_VERSION],
+					.tag = STACK_TAG,
+					.tag_value = s->key };
 
-	if (r == 0)
-		r = str_format(uri, sizeof(uri), "s3://%s/%s", s->bucket, s->object);
-	if (r < 0) {
-		cJSON_Delete(p);
-		return r;
-	}
-	good = p &&
-	       (update ? jsn_add_str(p, "imageIdentifier", s->image_arn)
-		       : jsn_add_str(p, "name", s->c->text[INFRA_IMAGE_NAME])) &&
-	       jsn_add_str(p, "baseImageArn", base) &&
-	       (!*s->c->text[INFRA_BASE_VERSION] ||
-		jsn_add_str(p, "baseImageVersion", s->c->text[INFRA_BASE_VERSION])) &&
-	       jsn_add_str(p, "buildRoleArn", s->build_role_arn) && add_log_group(s, p) &&
-	       cJSON_AddItemToObject(p, "hooks", cJSON_Parse(hooks));
-	o = good ? cJSON_AddObjectToObject(p, "codeArtifact") : NULL;
-	good = o && jsn_add_str(o, "uri", uri);
-	o = good && !update ? cJSON_AddObjectToObject(p, "tags") : NULL;
-	if (!good || (!update && (!o || !jsn_add_str(o, STACK_TAG, s->key)))) {
-		cJSON_Delete(p);
-		return no_memory(e, "the image's parameters");
-	}
-	*ret = p;
-	return 0;
+	return image_params(s->a, &i, ret, e);
 }
-
-/* --- making --- */
 
 /* Somebody was quicker, or the first of two attempts was: R of the creation, or 0 when there is one now, which is recorded as whose it is. */
 static int exists(struct stack *s, int r, struct err *e)
@@ -156,59 +78,23 @@ int stack_image_make(struct stack *s, bool update, struct err *e)
 
 /* --- waiting --- */
 
-static int get_image(struct stack *s, struct aws_answer *ret, struct err *e)
-{
-	AUTO_JSN *p = cJSON_CreateObject();
-
-	*ret = (struct aws_answer){ .attempts = 0 };
-	if (!p || !jsn_add_str(p, "imageIdentifier", s->image_arn))
-		return no_memory(e, "GetMicrovmImage");
-	return ops_call(s->a, OP_GET_MICROVM_IMAGE, p, ret, e);
-}
-
-static int on_build(void *arg, const cJSON *item)
-{
-	const char *why = text(item, "stateReason"), *state = text(item, "state");
-
-	if (!why || !state || strcmp(state, "FAILED") != 0)
-		return 0;
-	return str_format(arg, 200, "%.190s", why) < 0 ? 0 : 1;
-}
-
-/* Only a build tells why it has failed. */
-static void failure(struct stack *s, const char *version, char ret[200])
-{
-	AUTO_JSN *p = cJSON_CreateObject();
-
-	ret[0] = '\0';
-	if (version && p && jsn_add_str(p, "imageIdentifier", s->image_arn) &&
-	    jsn_add_str(p, "imageVersion", version))
-		ignore_result(ops_each(s->a, OP_LIST_MICROVM_IMAGE_BUILDS, p, on_build, ret, NULL));
-}
-
 static int built(struct stack *s, void *arg, struct err *e)
 {
-	struct aws_answer w;
-	const char *state, *version;
-	char why[200];
-	int r = get_image(s, &w, e);
+	struct image_state i;
+	AUTO_BUF why;
+	int r = image_get(s->a, s->image_arn, &i, e);
 
 	(void)arg;
-	state = text(w.json, "state");
-	if (r == 0 && state && strcmp(state, "CREATED") != 0 && strcmp(state, "UPDATED") != 0) {
-		r = strstr(state, "FAILED") ? -EIO : 0;
-		if (r < 0) {
-			failure(s, text(w.json, "latestFailedImageVersion"), why);
-			r = err_set(e, ERR_UNAVAILABLE, 0, "the build of image %s has failed: %s",
-				    s->c->text[INFRA_IMAGE_NAME], why[0] ? why : state);
-		}
-	} else if (r == 0) {
-		version = text(w.json, "latestActiveImageVersion");
-		r = str_format(s->version, sizeof(s->version), "%s", version ? version : "");
-		r = r < 0 ? r : 1;
+	buf_init(&why, ERR_MSG_MAX);
+	if (r < 0 || i.busy)
+		return r;
+	if (i.failed) {
+		image_reason(s->a, s->image_arn, i.failed_version, &why);
+		return err_set(e, ERR_UNAVAILABLE, 0, "the build of image %s has failed: %s",
+			       s->c->text[INFRA_IMAGE_NAME], why.len ? why.p : i.state);
 	}
-	aws_answer_done(&w);
-	return r;
+	r = str_format(s->version, sizeof(s->version), "%s", i.active_version);
+	return r < 0 ? r : 1;
 }
 
 int stack_image_wait(struct stack *s, struct err *e)
@@ -233,7 +119,7 @@ int stack_image_wait(struct stack *s, struct err *e)
 
 static bool lives(const cJSON *vm)
 {
-	const char *state = text(vm, "state");
+	const char *state = vm_text(vm, "state");
 
 	return !state || strcmp(state, "TERMINATED") != 0;
 }
@@ -273,7 +159,7 @@ static int end_one(void *arg, const cJSON *vm)
 	const struct ending *n = arg;
 	AUTO_JSN *p = cJSON_CreateObject();
 	struct aws_answer w = { .attempts = 0 };
-	const char *id = text(vm, "microvmId"), *state = text(vm, "state");
+	const char *id = vm_text(vm, "microvmId"), *state = vm_text(vm, "state");
 	int r;
 
 	if (!lives(vm) || !id || (state && strcmp(state, "TERMINATING") == 0))
@@ -326,18 +212,13 @@ static int ask_to_delete(struct stack *s, void *arg, struct err *e)
 
 static int image_gone(struct stack *s, void *arg, struct err *e)
 {
-	struct aws_answer w;
-	const char *state;
-	int r = get_image(s, &w, e);
+	struct image_state i;
+	int r = image_get(s->a, s->image_arn, &i, e);
 
 	(void)arg;
-	state = text(w.json, "state");
-	if (r == 0 && state && strcmp(state, "DELETE_FAILED") == 0)
-		r = err_set(e, ERR_UNAVAILABLE, 0, "deleting the image has failed");
-	else if (r == 0 && state && strcmp(state, "DELETED") == 0)
-		r = 1;
-	aws_answer_done(&w);
-	return r == -ENOENT ? 1 : r;
+	if (r == 0 && strcmp(i.state, "DELETE_FAILED") == 0)
+		return err_set(e, ERR_UNAVAILABLE, 0, "deleting the image has failed");
+	return r == -ENOENT || (r == 0 && strcmp(i.state, "DELETED") == 0) ? 1 : r;
 }
 
 int stack_image_delete(struct stack *s, bool force, struct err *e)

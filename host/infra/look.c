@@ -8,7 +8,7 @@
 #include "host/aws/ops.h"
 #include "host/aws/s3.h"
 #include "host/aws/sigv4.h"
-#include "host/infra/artefact.h"
+#include "host/aws/artefact.h"
 #include "host/infra/stack.h"
 #include "lib/str.h"
 

@@ -15,6 +15,7 @@ import uuid
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from images import ACCOUNT, REGION, Images
 from model import Bad, Model, parse_authorization, signature
 
 try:
@@ -23,8 +24,7 @@ try:
 except ImportError:
     LOADER = None  # then forms are not checked against models
 
-ACCOUNT, REGION, SECRET = "123456789012", "eu-west-1", "secret+key/with=signs"
-MANAGED = f"arn:aws:lambda:{REGION}:aws:microvm-image:al2023-1"
+SECRET = "secret+key/with=signs"
 
 
 class Form:
@@ -82,7 +82,7 @@ def xml(value):
     return escape(str(value))
 
 
-class Account:
+class Account(Images):
     def __init__(self):
         self.roles, self.groups, self.buckets, self.images, self.connectors, self.vms = {}, {}, {}, {}, {}, {}
         self.subnets = {"subnet-a": "private-a", "subnet-b": "private-b"}
@@ -94,7 +94,7 @@ class Account:
         self.lambda_models = [Model("lambda-microvms"), Model("lambda-core")]
         self.forms = {s: Form(s) for s in ("iam", "sts", "ec2")}
         self.lock = threading.RLock()
-        self.build_fails = False
+        self.build_fails, self.log = False, []  # (group, stream, ms, message)
         self.together = set()  # names of images: none of them is built before all are asked for
         self.slow = 1       # looks until what was asked for is done; 0: at the first
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -227,83 +227,11 @@ class Account:
             raise Bad(400, "ValidationException", "Lambda was unable to assume the provided role")
         return r
 
-    def image(self, v):
-        i = self.images.get(v["imageIdentifier"])
-        if not i:
-            raise Bad(404, "ResourceNotFoundException", f"MicroVM Image not found: {v['imageIdentifier']}")
-        return i
-
-    def build(self, i, v):
-        self.take_role(v["buildRoleArn"])
-        bucket, _, key = v["codeArtifact"]["uri"][5:].partition("/")
-        if key not in self.buckets.get(bucket, {"objects": {}})["objects"]:
-            raise Bad(400, "ValidationException", "S3_NO_SUCH_KEY")
-        i.update(waits=2 * self.slow, built=i["built"] + 1, code=key, base=v["baseImageArn"])
-
-    @staticmethod
-    def CreateMicrovmImageName(v):
-        return f"arn:aws:lambda:{REGION}:{ACCOUNT}:microvm-image:{v['name']}"
-
-    def CreateMicrovmImage(self, v):
-        arn = self.CreateMicrovmImageName(v)
-        if arn in self.images:
-            raise Bad(400, "ValidationException", f"A MicroVM image with the name '{v['name']}' already exists in this account")
-        i = {"arn": arn, "state": "CREATING", "built": 0, "tags": v.get("tags", {})}
-        self.build(i, v)
-        self.images[arn] = i
-        return self.image_doc(i)
-
-    def UpdateMicrovmImage(self, v):
-        i = self.image(v)
-        if i["state"] not in ("CREATED", "UPDATED", "UPDATE_FAILED"):
-            raise Bad(409, "ConflictException", f"MicroVM Image is already in state: {i['state']}")
-        self.build(i, v)
-        i["state"] = "UPDATING"
-        return self.image_doc(i)
-
-    def image_doc(self, i):
-        done = i["state"] in ("CREATED", "UPDATED")
-        version = f"{i['built'] if done else i['built'] - 1}.0"
-        return {"imageArn": i["arn"], "name": i["arn"].split(":")[-1], "state": i["state"], "createdAt": 1795000000.0, "stateReason": None,
-                "latestActiveImageVersion": version if version != "0.0" else None,
-                "latestFailedImageVersion": f"{i['built']}.0" if "FAILED" in i["state"] else None, "updatedAt": 1795000000.0}
-
-    def GetMicrovmImage(self, v):
-        i = self.image(v)
-        if not self.together <= {arn.split(":")[-1] for arn in self.images}:
-            return self.image_doc(i)
-        i["waits"] -= 1
-        if i["waits"] < 0 and i["state"] == "DELETING":
-            del self.images[i["arn"]]
-            return self.image_doc(self.image(v))
-        if i["waits"] < 0 and i["state"].endswith("ING"):
-            i["state"] = i["state"][:-3] + ("E_FAILED" if self.build_fails else "ED")
-        return self.image_doc(i)
-
-    def DeleteMicrovmImage(self, v):
-        i = self.image(v)
-        if any(x["image"] == i["arn"] and x["state"] != "TERMINATED" for x in self.vms.values()):
-            raise Bad(400, "ValidationException", "Cannot delete microvm image with running microvms.")
-        if i["state"].endswith("ING"):
-            self.GetMicrovmImage(v)
-            raise Bad(400, "ValidationException", f"Cannot delete MicroVM image in its current state: {i['arn']}")
-        i.update(state="DELETING", waits=self.slow)
-        return {"imageIdentifier": i["arn"], "state": "DELETING"}
-
     def ListTags(self, v):
         for x in (*self.images.values(), *self.connectors.values()):
             if x["arn"] == v["Resource"]:
                 return {"Tags": x["tags"]}
         raise Bad(404, "ResourceNotFoundException", "no such resource")
-
-    def ListMicrovmImageBuilds(self, v):
-        self.image(v)
-        return {"items": [{"buildId": "b", "state": "FAILED", "stateReason": "The container image build failed.", "architecture": "ARM_64"}]}
-
-    @staticmethod
-    def ListManagedMicrovmImages(_):
-        return {"items": [{"imageArn": MANAGED + "x", "createdAt": 1.0, "updatedAt": 1.0},
-                          {"imageArn": MANAGED, "createdAt": 2.0, "updatedAt": 2.0}], "nextToken": None}
 
     def ListMicrovms(self, v):
         return {"items": [{"microvmId": k, "state": x["state"], "imageArn": x["image"], "imageVersion": "1.0", "startedAt": 1.0}
@@ -439,6 +367,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         op, r = self.form("ec2", body)
         return op, {op + "Response": {"requestId": "r", **r}}
 
+    def for_logs(self, body):
+        if self.headers.get("Content-Type") != "application/x-amz-json-1.1":
+            raise Bad(400, "ValidationError", "content type")
+        return self.server.account.logs(self.headers.get("x-amz-target", ""), body)
+
     def for_s3(self, body):
         a = self.server.account
         if self.headers.get("x-amz-content-sha256") != hashlib.sha256(body).hexdigest():
@@ -517,12 +450,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if service == "lambda":
                 heads["x-amzn-errortype"] = answer.kind
                 text = json.dumps({"message": answer.message})
+            elif service == "logs":
+                text = json.dumps({"__type": "com.amazonaws.logs#" + answer.kind, "message": answer.message})
             else:
                 text = xml({"iam": {"ErrorResponse": {"Error": error, "RequestId": "r"}}, "sts": {"ErrorResponse": {"Error": error}},
                             "ec2": {"Response": {"Errors": {"Error": error}, "RequestID": "r"}}}.get(service, {"Error": error}))
         elif service == "lambda":
             status = next(m for m in self.server.account.lambda_models if op in m.operations).operations[op]["http"].get("responseCode", 200)
             text = json.dumps(answer) if answer is not None else ""
+        elif service == "logs":
+            text = json.dumps(answer)
         else:
             text = "" if answer == "" else '<?xml version="1.0" encoding="UTF-8"?>\n' + xml(answer)
         data = b"" if self.command == "HEAD" else text.encode()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: host/infra/artefact.c */
+/* LINK: host/aws/artefact.c */
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "host/infra/artefact.h"
+#include "host/aws/artefact.h"
 #include "lib/fd.h"
 #include "lib/str.h"
 #include "tap.h"

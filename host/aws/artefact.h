@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef ASB_INFRA_ARTEFACT_H
-#define ASB_INFRA_ARTEFACT_H
+#ifndef ASB_AWS_ARTEFACT_H
+#define ASB_AWS_ARTEFACT_H
 
 #include "lib/buf.h"
 #include "lib/compiler.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host/infra/artefact.h"
+#include "host/aws/artefact.h"
 
 #include <archive.h>
 #include <archive_entry.h>

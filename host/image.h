@@ -14,6 +14,7 @@
 #define IMAGE_NOTES_MAX 4
 
 struct progress;
+struct cJSON;
 
 struct image_spec {	    /* what a build makes; strings borrowed */
 	const char *source; /* a directory, a tar file, or "-" for a tar on standard input */
@@ -22,6 +23,11 @@ struct image_spec {	    /* what a build makes; strings borrowed */
 	uint64_t memory_mib;
 	int64_t start_ns; /* what that start may take */
 	bool cold;	  /* no template, nothing boots */
+	/* Of a platform. */
+	const char *bucket; /* where it finds the source */
+	const char *role;   /* what the build may do */
+	bool rebuild;	    /* also what has not changed */
+	bool unchecked;	    /* also what is known to fail */
 };
 
 struct image_built {		       /* what came of it, also when it failed; image_built_done */
@@ -44,6 +50,8 @@ struct image_info { /* one version; strings borrowed */
 	uint64_t bytes, unique_bytes; /* unique: on the disk for this version alone */
 	uint64_t templates, template_bytes;
 	const char *const *used_by; /* names of sandboxes and snapshots; NULL-terminated */
+	/* Of a platform, which has no paths, sizes and templates; NULL = it is on this machine. VERSION is the active one, 0 = none. */
+	const char *arn, *state;
 };
 
 /* Told of each thing that goes, or would go: KIND "image", "template", "sandbox", "snapshot", "build",
@@ -65,6 +73,11 @@ struct image_ops {
 		     struct err *e);
 	/* By name, the newest version first. Non-zero from FN stops. */
 	int (*list)(int (*fn)(void *arg, const struct image_info *i), void *arg, struct err *e);
+	/* Those of the platform itself, on which one's own are built. NULL: it has none. */
+	int (*list_managed)(int (*fn)(void *arg, const struct image_info *i), void *arg,
+			    struct err *e);
+	/* The platform's own description (caller frees). NULL: what list() tells is all. */
+	int (*inspect)(const char *image, struct cJSON **ret, struct err *e);
 	/* NAME:VERSION, or all versions of NAME. ERR_CONFLICT when a sandbox or a snapshot names one, unless FORCE. FN is
 	 * told of each that was removed. */
 	int (*remove)(const char *image, bool force, void (*fn)(void *arg, const char *image),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host/aws/aws.h"
+#include "host/aws/imageops.h"
 #include "host/aws/ops.h"
 #include "host/aws/token.h"
 #include "host/aws/vm.h"
@@ -315,4 +316,5 @@ const struct backend backend_aws = {
 	.remove_listed = aws_remove_listed,
 	.route = aws_route,
 	.size_of_image = true,
+	.images = &imageops_aws,
 };

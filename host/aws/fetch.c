@@ -251,6 +251,9 @@ static void read_headers(CURL *easy, struct fetch_reply *ret)
 	/* cut when too long: they are for people, and for comparing with short names */
 	ignore_result(str_format(ret->request_id, sizeof(ret->request_id), "%s", id ? id : ""));
 	ignore_result(str_format(ret->error_type, sizeof(ret->error_type), "%s", v ? v : ""));
+	v = header(easy, "etag");
+	if (!v || str_format(ret->etag, sizeof(ret->etag), "%s", v) < 0)
+		ret->etag[0] = '\0';
 	ret->date_s = read_date(header(easy, "date"));
 	v = header(easy, "retry-after");
 	ret->retry_after_s = v && str_to_u64(v, 0, 86400, &seconds) == 0 ? (int)seconds : -1;

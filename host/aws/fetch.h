@@ -36,6 +36,7 @@ struct fetch_reply { /* fetch_reply_done */
 	int status;
 	char request_id[80];  /* x-amzn-requestid, x-amz-request-id; "" = none */
 	char error_type[160]; /* x-amzn-errortype as it came */
+	char etag[128];	      /* as it came, with its quotes; "" = none, or too long */
 	int64_t date_s;	      /* Date, Unix time; 0 = none */
 	int retry_after_s;    /* Retry-After in seconds, -1 = none */
 	struct buf body;

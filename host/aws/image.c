@@ -125,6 +125,17 @@ int image_params(struct aws *a, const struct image_recipe *i, cJSON **ret, struc
 
 /* --- how it is --- */
 
+uint64_t image_major(const char *version)
+{
+	char text[IMAGE_VERSION_MAX];
+	uint64_t v;
+
+	if (!version ||
+	    str_format(text, sizeof(text), "%.*s", (int)strcspn(version, "."), version) < 0)
+		return 0;
+	return str_to_u64(text, 0, UINT32_MAX, &v) < 0 ? 0 : v;
+}
+
 static void take(char *ret, size_t size, const cJSON *o, const char *name)
 {
 	const char *s = vm_text(o, name);
@@ -148,6 +159,33 @@ int image_get(struct aws *a, const char *arn, struct image_state *ret, struct er
 	ret->busy = strstr(ret->state, "ING") != NULL;
 	aws_answer_done(&w);
 	return r;
+}
+
+int image_ask_to_delete(struct aws *a, const char *arn, struct err *e)
+{
+	AUTO_JSN *p = cJSON_CreateObject();
+	struct aws_answer w = { .attempts = 0 };
+	int r = p && jsn_add_str(p, "imageIdentifier", arn)
+			? ops_call(a, OP_DELETE_MICROVM_IMAGE, p, &w, e)
+			: no_memory(e, "DeleteMicrovmImage");
+
+	aws_answer_done(&w);
+	if (r == 0 || r == -ENOENT)
+		return 1;
+	if (r == -EBUSY || (r == -EINVAL && (strstr(e->msg, "current state") ||
+					     strstr(e->msg, "running microvms"))))
+		return 0;
+	return r;
+}
+
+int image_is_gone(struct aws *a, const char *arn, struct err *e)
+{
+	struct image_state i;
+	int r = image_get(a, arn, &i, e);
+
+	if (r == 0 && strcmp(i.state, "DELETE_FAILED") == 0)
+		return err_set(e, ERR_UNAVAILABLE, 0, "deleting the image has failed");
+	return r == -ENOENT || (r == 0 && strcmp(i.state, "DELETED") == 0) ? 1 : r;
 }
 
 /* Of the two builds of a version (one for each processor) those that tell something new. */

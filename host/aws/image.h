@@ -46,6 +46,14 @@ struct image_state {
 /* GetMicrovmImage. -ENOENT. */
 int image_get(struct aws *a, const char *arn, struct image_state *ret, struct err *e) MUST_CHECK;
 
+/* The number in "3.0", and in "3"; 0 for anything else. */
+uint64_t image_major(const char *version);
+
+/* DeleteMicrovmImage. 1: accepted, or there is none; 0: not now, because a build runs or its last sandbox is just ending. */
+int image_ask_to_delete(struct aws *a, const char *arn, struct err *e) MUST_CHECK;
+/* 1: it is gone; 0: not yet. */
+int image_is_gone(struct aws *a, const char *arn, struct err *e) MUST_CHECK;
+
 /* Why a build has failed, in AWS's words: appended to RET, nothing when it does not say. */
 void image_reason(struct aws *a, const char *arn, const char *version, struct buf *ret);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host/aws/aws.h"
+#include "host/aws/s3int.h"
 #include "host/aws/sigv4.h"
 #include "host/aws/xml.h"
 #include "lib/b64.h"
@@ -17,22 +18,12 @@
  * verifies what it got.
  */
 
-#define XMLNS	    "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\""
 #define DELETE_MAX  1000 /* keys of one DeleteObjects */
 #define ROUNDS_MAX  10000
 #define REQUEST_MAX (4U << 20)
 #define UPLOAD_NS   (15LL * 60 * 1000000000)
 
-struct request {
-	const char *what, *method, *bucket, *owner;
-	const char *key;   /* NULL = the bucket itself */
-	const char *query; /* encoded; NULL = none */
-	const char *type;
-	const void *body;
-	size_t len;
-};
-
-static int call(struct aws *a, const struct request *q, struct aws_answer *ret, struct err *e)
+int s3_call(struct aws *a, const struct s3_request *q, struct aws_answer *ret, struct err *e)
 {
 	struct sigv4_header heads[2];
 	struct aws_call c = { .service = &aws_s3,
@@ -74,10 +65,11 @@ static int call(struct aws *a, const struct request *q, struct aws_answer *ret, 
 	return aws_call(a, &c, ret, e);
 }
 
-static int simple(struct aws *a, const struct request *q, char code[CALL_CODE_MAX], struct err *e)
+static int simple(struct aws *a, const struct s3_request *q, char code[CALL_CODE_MAX],
+		  struct err *e)
 {
 	struct aws_answer w;
-	int r = call(a, q, &w, e);
+	int r = s3_call(a, q, &w, e);
 
 	if (code)
 		ignore_result(str_format(code, CALL_CODE_MAX, "%s", w.code)); /* fits */
@@ -87,7 +79,7 @@ static int simple(struct aws *a, const struct request *q, char code[CALL_CODE_MA
 
 int s3_head_bucket(struct aws *a, const char *bucket, const char *owner, struct err *e)
 {
-	const struct request q = {
+	const struct s3_request q = {
 		.what = "HeadBucket", .method = "HEAD", .bucket = bucket, .owner = owner
 	};
 
@@ -96,7 +88,7 @@ int s3_head_bucket(struct aws *a, const char *bucket, const char *owner, struct 
 
 int s3_create_bucket(struct aws *a, const char *bucket, const char *owner, struct err *e)
 {
-	struct request q = { .what = "CreateBucket", .method = "PUT", .bucket = bucket };
+	struct s3_request q = { .what = "CreateBucket", .method = "PUT", .bucket = bucket };
 	char body[256], code[CALL_CODE_MAX];
 	const char *region;
 	int r = aws_region(a, &region, e);
@@ -105,7 +97,7 @@ int s3_create_bucket(struct aws *a, const char *bucket, const char *owner, struc
 		return r;
 	if (strcmp(region, "us-east-1") != 0) {
 		r = str_format(body, sizeof(body),
-			       "<CreateBucketConfiguration " XMLNS "><LocationConstraint>%s"
+			       "<CreateBucketConfiguration " S3_XMLNS "><LocationConstraint>%s"
 			       "</LocationConstraint></CreateBucketConfiguration>",
 			       region);
 		if (r < 0)
@@ -126,15 +118,15 @@ int s3_configure(struct aws *a, const char *bucket, const char *owner, const cha
 		 const char *document, struct err *e)
 {
 	char name[64];
-	const struct request q = { .what = name,
-				   .method = "PUT",
-				   .bucket = bucket,
-				   .owner = owner,
-				   .query = what,
-				   .type = document[0] == '{' ? "application/json"
-							      : "application/xml",
-				   .body = document,
-				   .len = strlen(document) };
+	const struct s3_request q = { .what = name,
+				      .method = "PUT",
+				      .bucket = bucket,
+				      .owner = owner,
+				      .query = what,
+				      .type = document[0] == '{' ? "application/json"
+								 : "application/xml",
+				      .body = document,
+				      .len = strlen(document) };
 
 	if (str_format(name, sizeof(name), "setting the bucket's %s", what) < 0)
 		return -EINVAL;
@@ -144,24 +136,9 @@ int s3_configure(struct aws *a, const char *bucket, const char *owner, const cha
 int s3_head_object(struct aws *a, const char *bucket, const char *owner, const char *key,
 		   struct err *e)
 {
-	const struct request q = {
+	const struct s3_request q = {
 		.what = "HeadObject", .method = "HEAD", .bucket = bucket, .owner = owner, .key = key
 	};
-
-	return simple(a, &q, NULL, e);
-}
-
-int s3_put_object(struct aws *a, const char *bucket, const char *owner, const char *key,
-		  const void *p, size_t n, struct err *e)
-{
-	const struct request q = { .what = "PutObject",
-				   .method = "PUT",
-				   .bucket = bucket,
-				   .owner = owner,
-				   .key = key,
-				   .type = "application/zip",
-				   .body = p,
-				   .len = n };
 
 	return simple(a, &q, NULL, e);
 }
@@ -169,11 +146,11 @@ int s3_put_object(struct aws *a, const char *bucket, const char *owner, const ch
 int s3_delete_object(struct aws *a, const char *bucket, const char *owner, const char *key,
 		     struct err *e)
 {
-	const struct request q = { .what = "DeleteObject",
-				   .method = "DELETE",
-				   .bucket = bucket,
-				   .owner = owner,
-				   .key = key };
+	const struct s3_request q = { .what = "DeleteObject",
+				      .method = "DELETE",
+				      .bucket = bucket,
+				      .owner = owner,
+				      .key = key };
 	int r = simple(a, &q, NULL, e);
 
 	return r == -ENOENT ? 0 : r;
@@ -215,12 +192,12 @@ static int on_version(void *arg, const cJSON *c)
 static int delete_all_of(struct aws *a, const char *bucket, const char *owner, struct doomed *d,
 			 struct err *e)
 {
-	struct request q = { .what = "DeleteObjects",
-			     .method = "POST",
-			     .bucket = bucket,
-			     .owner = owner,
-			     .query = "delete",
-			     .type = "application/xml" };
+	struct s3_request q = { .what = "DeleteObjects",
+				.method = "POST",
+				.bucket = bucket,
+				.owner = owner,
+				.query = "delete",
+				.type = "application/xml" };
 	struct aws_answer w;
 	const char *code;
 	int r = buf_adds(&d->xml, "<Quiet>true</Quiet></Delete>");
@@ -229,7 +206,7 @@ static int delete_all_of(struct aws *a, const char *bucket, const char *owner, s
 		return err_set(e, ERR_INTERNAL, -r, "DeleteObjects");
 	q.body = d->xml.p;
 	q.len = d->xml.len;
-	r = call(a, &q, &w, e);
+	r = s3_call(a, &q, &w, e);
 	code = xml_text(w.json, "DeleteResult/Error/Code");
 	if (r == 0 && code) /* a failure within a success */
 		r = err_set(e, ERR_DENIED, 0, "DeleteObjects: %s: %.200s", code,
@@ -241,20 +218,20 @@ static int delete_all_of(struct aws *a, const char *bucket, const char *owner, s
 /* The first versions and delete markers there are. 1: there may be more. */
 static int empty_some(struct aws *a, const char *bucket, const char *owner, struct err *e)
 {
-	const struct request q = { .what = "ListObjectVersions",
-				   .method = "GET",
-				   .bucket = bucket,
-				   .owner = owner,
-				   .query = "versions" };
+	const struct s3_request q = { .what = "ListObjectVersions",
+				      .method = "GET",
+				      .bucket = bucket,
+				      .owner = owner,
+				      .query = "versions" };
 	struct doomed d = { .len = 0 };
 	struct aws_answer w;
 	const cJSON *list;
-	int r = call(a, &q, &w, e);
+	int r = s3_call(a, &q, &w, e);
 
 	list = xml_at(w.json, "ListVersionsResult");
 	buf_init(&d.xml, REQUEST_MAX);
 	if (r == 0) {
-		r = buf_adds(&d.xml, "<Delete " XMLNS ">");
+		r = buf_adds(&d.xml, "<Delete " S3_XMLNS ">");
 		if (r == 0)
 			r = xml_each(list, "Version", on_version, &d);
 		if (r == 0)
@@ -282,11 +259,11 @@ static int on_upload(void *arg, const cJSON *c)
 	const struct uploads *u = arg;
 	const char *key = xml_text(c, "Key"), *id = xml_text(c, "UploadId");
 	AUTO_BUF query;
-	struct request q = { .what = "AbortMultipartUpload",
-			     .method = "DELETE",
-			     .bucket = u->bucket,
-			     .owner = u->owner,
-			     .key = key };
+	struct s3_request q = { .what = "AbortMultipartUpload",
+				.method = "DELETE",
+				.bucket = u->bucket,
+				.owner = u->owner,
+				.key = key };
 	int r;
 
 	buf_init(&query, 4096);
@@ -303,16 +280,16 @@ static int on_upload(void *arg, const cJSON *c)
 /* 1: there are more. */
 static int end_uploads(struct aws *a, const char *bucket, const char *owner, struct err *e)
 {
-	const struct request q = { .what = "ListMultipartUploads",
-				   .method = "GET",
-				   .bucket = bucket,
-				   .owner = owner,
-				   .query = "uploads" };
+	const struct s3_request q = { .what = "ListMultipartUploads",
+				      .method = "GET",
+				      .bucket = bucket,
+				      .owner = owner,
+				      .query = "uploads" };
 	struct uploads u = { a, bucket, owner, e };
 	struct aws_answer w;
 	const cJSON *list;
 	const char *more;
-	int r = call(a, &q, &w, e);
+	int r = s3_call(a, &q, &w, e);
 
 	list = xml_at(w.json, "ListMultipartUploadsResult");
 	if (r == 0)
@@ -337,7 +314,7 @@ static int repeat(int (*step)(struct aws *a, const char *bucket, const char *own
 
 int s3_delete_bucket(struct aws *a, const char *bucket, const char *owner, struct err *e)
 {
-	const struct request q = {
+	const struct s3_request q = {
 		.what = "DeleteBucket", .method = "DELETE", .bucket = bucket, .owner = owner
 	};
 	int r = repeat(end_uploads, a, bucket, owner, e);

@@ -3,6 +3,7 @@
 #define ASB_AWS_S3_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "host/aws/call.h"
 #include "lib/compiler.h"
@@ -23,8 +24,19 @@ int s3_configure(struct aws *a, const char *bucket, const char *owner, const cha
 /* 0, -ENOENT. */
 int s3_head_object(struct aws *a, const char *bucket, const char *owner, const char *key,
 		   struct err *e) MUST_CHECK;
-int s3_put_object(struct aws *a, const char *bucket, const char *owner, const char *key,
-		  const void *p, size_t n, struct err *e) MUST_CHECK;
+
+struct s3_object { /* borrowed */
+	const char *bucket, *owner, *key;
+	const void *body; /* a zip */
+	size_t len;
+	void (*told)(void *arg, uint64_t done, uint64_t all); /* of each part; NULL = nobody */
+	void *told_arg;
+};
+#define S3_PART	    (8U << 20)	/* S3 wants 5 MiB at least */
+#define S3_PART_MAX (16U << 20) /* up to that in one piece */
+/* On failure nothing of it remains that is not ended by the bucket's lifecycle. */
+int s3_put_object(struct aws *a, const struct s3_object *o, struct err *e) MUST_CHECK;
+
 int s3_delete_object(struct aws *a, const char *bucket, const char *owner, const char *key,
 		     struct err *e) MUST_CHECK;
 /* Ends its uploads, deletes all versions of all objects, and the bucket. One that is gone is fine. */

@@ -455,13 +455,18 @@ const struct command cli_commands[] = {
 		  "validate) with the guest's log, and leaves nothing behind; the versions before it stay.\n\n"
 		  "The same files give the same version again. Owners are kept when asb runs as root, else all "
 		  "files belong to root. Times, extended attributes, devices, names that begin with lost+found, and "
-		  "what is in /dev, /proc, /sys, /run and /tmp are not kept, nor are ENV, CMD and USER of a Dockerfile.",
+		  "what is in /dev, /proc, /sys, /run and /tmp are not kept, nor are ENV, CMD and USER of a Dockerfile.\n\n"
+		  "With --backend aws SOURCE is a directory with a Dockerfile, which AWS builds (docs/images.md): its "
+		  "files go to a bucket as a zip, the image gets its next version, and a build that fails shows AWS's "
+		  "reason and the end of its log. --memory is the size of the image's sandboxes, --start-timeout how "
+		  "long the build is waited for.",
 	  .examples = EXAMPLES("asb image build rootfs --name tools",
 			       "docker export web | asb image build - --name web",
-			       "asb image build . --name app -m 1g") },
+			       "asb image build . --name app -m 1g",
+			       "asb image build . --name app --backend aws") },
 	{ .name = "image ls",
 	  .args = takes_no_args,
-	  .opts = takes_ls_opts,
+	  .opts = takes_image_ls_opts,
 	  .run = cmd_image_ls,
 	  .failure = 1,
 	  .summary = "list the images that sandboxes can start from",
@@ -470,15 +475,18 @@ const struct command cli_commands[] = {
 		  "UNIQUE what it takes on the disk for this version alone: content is stored once. TEMPLATES "
 		  "are those of its content, one for each number of CPUs, memory and network. An installed "
 		  "image belongs to asb, and can be neither rebuilt nor removed; an image of yours with its name takes its "
-		  "place.",
-	  .examples = EXAMPLES("asb image ls", "asb image ls --json") },
+		  "place.\n\n"
+		  "With --backend aws VERSION is the active one, and STATE tells what AWS is doing with the image.",
+	  .examples = EXAMPLES("asb image ls", "asb image ls --json",
+			       "asb image ls --backend aws --managed") },
 	{ .name = "image inspect",
 	  .args = takes_one_image,
-	  .opts = takes_plain_opts,
+	  .opts = takes_image_opts,
 	  .run = cmd_image_inspect,
 	  .failure = 1,
 	  .summary = "print all that is known of an image, as JSON",
-	  .about = "Of NAME alone, its newest version.",
+	  .about =
+		  "Of NAME alone, its newest version; on AWS NAME's versions, and of NAME:VERSION its builds.",
 	  .examples = EXAMPLES("asb image inspect base") },
 	{ .name = "image rm",
 	  .args = takes_some_images,
@@ -487,7 +495,8 @@ const struct command cli_commands[] = {
 	  .failure = 1,
 	  .summary = "remove images and their templates",
 	  .about =
-		  "One that a sandbox or a snapshot was made from is refused: they need it to start again.",
+		  "One that a sandbox or a snapshot was made from is refused: they need it to start again. On AWS that is one "
+		  "from which a sandbox lives, and --force ends those.",
 	  .examples = EXAMPLES("asb image rm tools:1", "asb image rm tools") },
 	{ .name = "image prune",
 	  .args = takes_no_args,

@@ -239,11 +239,18 @@ const enum opt_id takes_snapshot_opts[] = { OPT_DISK_ONLY, OPT_JSON, OPT_QUIET,
 const enum opt_id takes_snapshot_restore_opts[] = { OPT_DISK_ONLY, OPT_START_TIMEOUT, OPT_JSON,
 						    OPT_QUIET,	   OPT_VERBOSE,	      OPT_HELP,
 						    OPT_COUNT };
-const enum opt_id takes_build_opts[] = { OPT_IMAGE_NAME,  OPT_CPUS, OPT_MEMORY, OPT_START_TIMEOUT,
-					 OPT_NO_TEMPLATE, OPT_JSON, OPT_QUIET,	OPT_VERBOSE,
-					 OPT_HELP,	  OPT_COUNT };
-const enum opt_id takes_image_rm_opts[] = { OPT_FORCE_IMAGE, OPT_JSON, OPT_QUIET, OPT_HELP,
-					    OPT_COUNT };
+const enum opt_id takes_build_opts[] = {
+	OPT_IMAGE_NAME,	 OPT_CPUS,    OPT_MEMORY,   OPT_START_TIMEOUT,
+	OPT_NO_TEMPLATE, OPT_BACKEND, PLACE,	    OPT_BUCKET,
+	OPT_BUILD_ROLE,	 OPT_REBUILD, OPT_NO_CHECK, OPT_JSON,
+	OPT_QUIET,	 OPT_VERBOSE, OPT_HELP,	    OPT_COUNT
+};
+const enum opt_id takes_image_ls_opts[] = { OPT_NAMES, OPT_BACKEND, OPT_MANAGED, PLACE,
+					    OPT_JSON,  OPT_HELP,    OPT_COUNT };
+const enum opt_id takes_image_opts[] = { OPT_BACKEND, PLACE,	OPT_JSON, OPT_QUIET,
+					 OPT_VERBOSE, OPT_HELP, OPT_COUNT };
+const enum opt_id takes_image_rm_opts[] = { OPT_FORCE_IMAGE, OPT_BACKEND, PLACE,    OPT_JSON,
+					    OPT_QUIET,	     OPT_HELP,	  OPT_COUNT };
 const enum opt_id takes_image_prune_opts[] = { OPT_DRY_RUN, OPT_NOT_ASK, OPT_JSON,
 					       OPT_QUIET,   OPT_HELP,	 OPT_COUNT };
 const enum opt_id takes_prune_opts[] = { OPT_DRY_RUN, OPT_ALL,	OPT_JSON,

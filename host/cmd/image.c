@@ -4,19 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/aws/arn.h"
 #include "host/cli/out.h"
 #include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
+#include "host/infra/record.h"
 #include "lib/fd.h"
 #include "lib/jsn.h"
 #include "lib/str.h"
 
-/* asb image build and rm. They are the local backend's: it is the only one whose images asb makes. */
+/* asb image build and rm. */
 
-static const struct image_ops *ops(void)
-{
-	return backend_local.images;
-}
+/* --- build --- */
 
 static const char *build_hint(const struct err *e, const char *step)
 {
@@ -82,14 +81,88 @@ static int told(const struct cli *c, const struct image_built *b)
 	return out_doc(j) < 0 ? c->cmd->failure : 0;
 }
 
+/* What asb infra has set up for builds: of the one stack that there is. */
+struct stacks {
+	cJSON *outputs; /* owned; of the last */
+	size_t len;
+};
+
+static int on_stack(void *arg, const char *key, const cJSON *outputs)
+{
+	struct stacks *s = arg;
+
+	(void)key;
+	if (!cJSON_IsString(jsn_get(outputs, "build_bucket")) ||
+	    !cJSON_IsString(jsn_get(outputs, "build_role_arn")))
+		return 0;
+	cJSON_Delete(s->outputs);
+	s->outputs = cJSON_Duplicate(outputs, true);
+	s->len++;
+	return s->outputs ? 0 : -ENOMEM;
+}
+
+/* S points into *RET_KEEP afterwards. */
+static int from_infra(const struct cli *c, struct image_spec *s, cJSON **ret_keep, struct err *e)
+{
+	static char region[AWS_REGION_MAX + 1];
+	struct stacks all = { NULL, 0 };
+	struct image_arn arn;
+	int r;
+
+	if (s->bucket && s->role)
+		return 0;
+	r = infra_outputs_each(on_stack, &all, e);
+	*ret_keep = all.outputs;
+	if (r < 0)
+		return e->code ? r : err_set(e, ERR_INTERNAL, -r, "the outputs of asb infra");
+	if (all.len != 1)
+		return err_set(
+			e, ERR_USAGE, 0,
+			"%s: --bucket and --role tell the build what to use (asb infra up makes both)",
+			all.len ? "asb infra has set up several stacks"
+				: "asb infra has set up nothing");
+	if (!s->bucket)
+		s->bucket = cJSON_GetStringValue(jsn_get(all.outputs, "build_bucket"));
+	if (!s->role)
+		s->role = cJSON_GetStringValue(jsn_get(all.outputs, "build_role_arn"));
+	if (!c->val[OPT_REGION].set && cJSON_IsString(jsn_get(all.outputs, "image_arn")) &&
+	    arn_image(cJSON_GetStringValue(jsn_get(all.outputs, "image_arn")), &arn, NULL) == 0) {
+		memcpy(region, arn.region, sizeof(region)); /* where the bucket is */
+		backend_aws.place(region,
+				  c->val[OPT_PROFILE].set ? c->val[OPT_PROFILE].text : NULL);
+	}
+	return 0;
+}
+
+static int build_on(const struct cli *c, struct image_spec *s, struct progress *p,
+		    struct image_built *ret, struct err *e)
+{
+	const struct backend *b;
+	AUTO_JSN *keep = NULL;
+	int r = core_images(c, NULL, &b, e);
+
+	if (r == 0 && b->size_of_image) {
+		if (!c->val[OPT_MEMORY].set)
+			s->memory_mib = 0; /* its own default */
+		if (!c->val[OPT_START_TIMEOUT].set)
+			s->start_ns = 0;
+		r = from_infra(c, s, &keep, e);
+	}
+	return r < 0 ? r : b->images->build(s, p, ret, e);
+}
+
 int cmd_image_build(const struct cli *c)
 {
-	const struct image_spec s = { .source = c->names[0],
-				      .name = c->val[OPT_IMAGE_NAME].text,
-				      .cpus = (uint32_t)c->val[OPT_CPUS].number,
-				      .memory_mib = c->val[OPT_MEMORY].number,
-				      .start_ns = c->val[OPT_START_TIMEOUT].ns,
-				      .cold = c->val[OPT_NO_TEMPLATE].set };
+	struct image_spec s = { .source = c->names[0],
+				.name = c->val[OPT_IMAGE_NAME].text,
+				.cpus = (uint32_t)c->val[OPT_CPUS].number,
+				.memory_mib = c->val[OPT_MEMORY].number,
+				.start_ns = c->val[OPT_START_TIMEOUT].ns,
+				.cold = c->val[OPT_NO_TEMPLATE].set,
+				.bucket = c->val[OPT_BUCKET].text,
+				.role = c->val[OPT_BUILD_ROLE].text,
+				.rebuild = c->val[OPT_REBUILD].set,
+				.unchecked = c->val[OPT_NO_CHECK].set };
 	struct image_built b = { .step = NULL };
 	struct progress p;
 	struct err e = ERR_INIT;
@@ -101,7 +174,7 @@ int cmd_image_build(const struct cli *c)
 	}
 	out_progress(&p, "building the image");
 	core_cancel_begin(&p);
-	r = ops()->build(&s, &p, &b, &e);
+	r = build_on(c, &s, &p, &b, &e);
 	core_cancel_end();
 	out_progress_end();
 	if (r < 0 && core_cancelled())
@@ -121,8 +194,11 @@ static void on_removed(void *arg, const char *image)
 
 static int rm_one(const struct cli *c, const char *name, const char **ret_word, struct err *e)
 {
-	int r = ops()->remove(name, c->val[OPT_FORCE_IMAGE].set, on_removed, NULL, e);
+	const struct backend *b;
+	int r = core_images(c, name, &b, e);
 
+	if (r == 0)
+		r = b->images->remove(name, c->val[OPT_FORCE_IMAGE].set, on_removed, NULL, e);
 	if (r == 0 && out_json_wanted())
 		*ret_word = "removed";
 	return r;

@@ -14,8 +14,9 @@
 
 /* asb image ls and inspect. */
 
-#define COLUMNS	 8
-#define USED_MAX 4096
+#define COLUMNS	    8
+#define AWS_COLUMNS 5
+#define USED_MAX    4096
 
 struct listing {
 	struct grid grid;
@@ -61,6 +62,18 @@ static int add_row(struct listing *l, const struct image_info *i)
 	return grid_add(&l->grid, text);
 }
 
+static int add_aws_row(struct listing *l, const struct image_info *i)
+{
+	char version[24] = "-";
+
+	if (i->version)
+		(void)snprintf(version, sizeof(version), "%llu", (unsigned long long)i->version);
+	const char *text[AWS_COLUMNS] = { i->name, version, i->state[0] ? i->state : "-",
+					  i->created[0] ? i->created : "-", i->arn };
+
+	return grid_add(&l->grid, text);
+}
+
 /* An installed image whose name the user has taken, and why one is damaged. */
 static int add_notes(struct listing *l, const struct image_info *i)
 {
@@ -86,7 +99,11 @@ static int on_image(void *arg, const struct image_info *i)
 		return j && cJSON_AddItemToArray(l->list, j) ? 0 : -ENOMEM;
 	}
 	if (l->names_only)
-		return buf_addf(&l->names, "%s:%llu\n", i->name, (unsigned long long)i->version);
+		return i->version ? buf_addf(&l->names, "%s:%llu\n", i->name,
+					     (unsigned long long)i->version)
+				  : buf_addf(&l->names, "%s\n", i->name);
+	if (i->arn)
+		return add_aws_row(l, i);
 	ignore_result(add_notes(l, i)); /* as many as fit */
 	return add_row(l, i);
 }
@@ -114,6 +131,23 @@ static int print(struct listing *l, cJSON **doc)
 	return r;
 }
 
+static int list_of(const struct cli *c, struct listing *l, struct err *e)
+{
+	static const char *const aws_head[AWS_COLUMNS] = { "NAME", "VERSION", "STATE", "CREATED",
+							   "ARN" };
+	const struct backend *b;
+	int r = core_images(c, NULL, &b, e);
+
+	if (r < 0)
+		return r;
+	if (b->size_of_image) {
+		l->grid.head = aws_head;
+		l->grid.columns = AWS_COLUMNS;
+	}
+	return c->val[OPT_MANAGED].set ? b->images->list_managed(on_image, l, e)
+				       : b->images->list(on_image, l, e);
+}
+
 int cmd_image_ls(const struct cli *c)
 {
 	static const char *const head[COLUMNS] = { "NAME",	"VERSION", "SIZE",   "UNIQUE",
@@ -128,7 +162,7 @@ int cmd_image_ls(const struct cli *c)
 	buf_init(&l.notes, 65536);
 	if (doc)
 		l.list = cJSON_AddArrayToObject(doc, "images");
-	r = backend_local.images->list(on_image, &l, &e);
+	r = list_of(c, &l, &e);
 	if (r < 0 && !e.code)
 		(void)err_set(&e, ERR_INTERNAL, -r, "listing the images");
 	r = r < 0 ? cmd_fail(c, &e, NULL) : print(&l, &doc) < 0 ? c->cmd->failure : 0;
@@ -142,9 +176,13 @@ int cmd_image_ls(const struct cli *c)
 int cmd_image_inspect(const struct cli *c)
 {
 	struct err e = ERR_INIT;
+	const struct backend *b;
 	cJSON *doc;
-	int r = core_image_find(backend_local.images, c->names[0], &doc, &e);
+	int r = core_images(c, c->names[0], &b, &e);
 
+	if (r == 0)
+		r = b->images->inspect ? b->images->inspect(c->names[0], &doc, &e)
+				       : core_image_find(b->images, c->names[0], &doc, &e);
 	if (r == 0)
 		return out_doc(doc) < 0 ? c->cmd->failure : 0;
 	return cmd_fail(c, &e, r == -ENOENT ? "asb image ls lists the images there are" : NULL);

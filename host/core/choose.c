@@ -46,11 +46,49 @@ static int check_size(const struct cli *c, const struct backend *b, struct err *
 	return 0;
 }
 
+/* NULL = nobody has said. */
+static const char *wanted_backend(const struct cli *c)
+{
+	return c->val[OPT_BACKEND].set ? c->val[OPT_BACKEND].text
+				       : from_env("AGENT_SANDBOX_BACKEND");
+}
+
+static int find_backend(const char *name, const char *image, const struct backend **ret,
+			struct err *e)
+{
+	bool arn = image && str_starts(image, "arn:");
+
+	if (!name)
+		name = arn ? "aws" : "local";
+	*ret = backend_by_name(name);
+	if (!*ret)
+		return err_set(e, ERR_USAGE, 0, "there is no backend named '%.40s'", name);
+	if (strcmp(name, "local") == 0 && arn)
+		return err_set(e, ERR_USAGE, 0, "'%.150s' is an image of the aws backend", image);
+	return 0;
+}
+
+int core_images(const struct cli *c, const char *image, const struct backend **ret, struct err *e)
+{
+	static const enum opt_id local[] = { OPT_CPUS, OPT_NO_TEMPLATE };
+	static const enum opt_id aws[] = { OPT_REGION,	OPT_PROFILE, OPT_BUILD_ROLE, OPT_BUCKET,
+					   OPT_MANAGED, OPT_REBUILD, OPT_NO_CHECK };
+	int r = find_backend(wanted_backend(c), image, ret, e);
+	bool here = r == 0 && *ret == &backend_local;
+	const enum opt_id *bad = here ? aws : local;
+	size_t n = here ? ARRAY_LEN(aws) : ARRAY_LEN(local);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (c->val[bad[i]].set)
+			r = err_set(e, ERR_USAGE, 0, "--%s is for the %s backend",
+				    cli_opts[bad[i]].name, here ? "aws" : "local");
+	return r;
+}
+
 int core_choose(const struct cli *c, const char *image, const struct backend **ret_backend,
 		const char **ret_image, struct err *e)
 {
-	const char *name = c->val[OPT_BACKEND].set ? c->val[OPT_BACKEND].text
-						   : from_env("AGENT_SANDBOX_BACKEND");
+	const char *name = wanted_backend(c);
 	const char *arn = from_env("AGENT_SANDBOX_IMAGE_ARN");
 	const struct backend *b;
 	int r;
@@ -66,14 +104,9 @@ int core_choose(const struct cli *c, const char *image, const struct backend **r
 	r = check_image(image, e);
 	if (r < 0)
 		return r;
-	if (!name)
-		name = str_starts(image, "arn:") ? "aws" : "local";
-	b = backend_by_name(name);
-	if (!b)
-		return err_set(e, ERR_USAGE, 0, "there is no backend named '%.40s'", name);
-	if (strcmp(name, "local") == 0 && str_starts(image, "arn:"))
-		return err_set(e, ERR_USAGE, 0, "'%.150s' is an image of the aws backend", image);
-	r = check_size(c, b, e);
+	r = find_backend(name, image, &b, e);
+	if (r == 0)
+		r = check_size(c, b, e);
 	if (r < 0)
 		return r;
 	*ret_backend = b;

@@ -23,6 +23,13 @@ int core_choose(const struct cli *c, const char *image, const struct backend **r
 		const char **ret_image, struct err *e) MUST_CHECK;
 
 /*
+ * The backend whose images a command is about: by --backend, $AGENT_SANDBOX_BACKEND, the form of IMAGE (NULL = none), else the local
+ * one. Refuses options that are another's.
+ */
+int core_images(const struct cli *c, const char *image, const struct backend **ret, struct err *e)
+	MUST_CHECK;
+
+/*
  * --region and --profile of C (borrowed for the process's life), before the command runs: they are the default of all calls of AWS
  * from now on. A command that names a sandbox refuses them when that is not on AWS, or is in another region.
  */

@@ -34,7 +34,8 @@ cJSON *core_image_json(const struct image_info *i)
 	    !jsn_add_u64(j, "unique_bytes", i->unique_bytes) ||
 	    !jsn_add_u64(j, "templates", i->templates) ||
 	    !jsn_add_u64(j, "template_bytes", i->template_bytes) || !add_users(j, i) ||
-	    !jsn_add_text(j, "broken", i->broken, strlen(i->broken)))
+	    !jsn_add_text(j, "broken", i->broken, strlen(i->broken)) ||
+	    (i->arn && (!jsn_add_str(j, "arn", i->arn) || !jsn_add_str(j, "state", i->state))))
 		return NULL;
 	j = NULL;
 	return ret;
@@ -68,6 +69,6 @@ int core_image_find(const struct image_ops *ops, const char *image, cJSON **ret,
 		return 0;
 	}
 	if (r == 0)
-		return err_set(e, ERR_NOT_FOUND, ENOENT, "there is no local image '%.150s'", image);
+		return err_set(e, ERR_NOT_FOUND, ENOENT, "there is no image '%.150s'", image);
 	return e->code ? r : err_set(e, ERR_INTERNAL, -r, "listing the images");
 }

@@ -192,33 +192,16 @@ static int end_all(struct stack *s, struct err *e)
 		     : stack_poll(s, all_ended, NULL, STACK_GONE_NS, "the sandboxes have ended", e);
 }
 
-/* Refused while a build runs, and for a moment after the last sandbox has ended. */
 static int ask_to_delete(struct stack *s, void *arg, struct err *e)
 {
-	AUTO_JSN *p = by_image(s);
-	struct aws_answer w = { .attempts = 0 };
-	int r = p ? ops_call(s->a, OP_DELETE_MICROVM_IMAGE, p, &w, e)
-		  : no_memory(e, "DeleteMicrovmImage");
-
 	(void)arg;
-	aws_answer_done(&w);
-	if (r == 0 || r == -ENOENT)
-		return 1;
-	if (r == -EBUSY || (r == -EINVAL && (strstr(e->msg, "current state") ||
-					     strstr(e->msg, "running microvms"))))
-		return 0;
-	return r;
+	return image_ask_to_delete(s->a, s->rec[RES_IMAGE].id, e);
 }
 
 static int image_gone(struct stack *s, void *arg, struct err *e)
 {
-	struct image_state i;
-	int r = image_get(s->a, s->image_arn, &i, e);
-
 	(void)arg;
-	if (r == 0 && strcmp(i.state, "DELETE_FAILED") == 0)
-		return err_set(e, ERR_UNAVAILABLE, 0, "deleting the image has failed");
-	return r == -ENOENT || (r == 0 && strcmp(i.state, "DELETED") == 0) ? 1 : r;
+	return image_is_gone(s->a, s->image_arn, e);
 }
 
 int stack_image_delete(struct stack *s, bool force, struct err *e)

@@ -21,7 +21,7 @@ int policy_trust(const struct policy_place *p, struct buf *out) MUST_CHECK;
 /* Who may take the role of a connector. Which of the two services does differs by source, and one shows no account. */
 int policy_operator_trust(struct buf *out) MUST_CHECK;
 
-/* Writing the log group of IMAGE. */
+/* Writing the log group of IMAGE; "*" = of any. */
 int policy_logs(const struct policy_place *p, const char *image, struct buf *out) MUST_CHECK;
 /* Reading the artefacts in BUCKET. */
 int policy_read(const struct policy_place *p, const char *bucket, struct buf *out) MUST_CHECK;

@@ -30,7 +30,9 @@ static int make_texts(const struct stack *s, enum infra_res res, struct role_tex
 	}
 	r = policy_trust(&s->place, &ret->trust);
 	if (r == 0)
-		r = policy_logs(&s->place, s->c->text[INFRA_IMAGE_NAME], &ret->logs);
+		r = policy_logs(&s->place,
+				res == RES_BUILD_ROLE ? "*" : s->c->text[INFRA_IMAGE_NAME],
+				&ret->logs);
 	if (r == 0 && res == RES_BUILD_ROLE)
 		r = policy_read(&s->place, s->bucket, &ret->own);
 	return r;

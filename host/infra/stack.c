@@ -7,13 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/aws/fetch.h"
+#include "host/aws/poll.h"
 #include "lib/fd.h"
-#include "lib/loop.h"
 #include "lib/str.h"
-
-#define PAUSE_FIRST_NS (250LL * 1000000)
-#define PAUSE_LAST_NS  (10LL * 1000000000)
 
 int stack_open(struct stack *s, const struct infra_config *c, struct err *e)
 {
@@ -132,27 +128,25 @@ char *stack_role_arn(struct stack *s, enum infra_res res)
 				       : s->operator_arn;
 }
 
+struct polled {
+	struct stack *s;
+	int (*fn)(struct stack *s, void *arg, struct err *e);
+	void *arg;
+};
+
+static int poll_once(void *arg, struct err *e)
+{
+	const struct polled *p = arg;
+
+	return p->fn(p->s, p->arg, e);
+}
+
 int stack_poll(struct stack *s, int (*fn)(struct stack *s, void *arg, struct err *e), void *arg,
 	       int64_t limit_ns, const char *what, struct err *e)
 {
-	int64_t until = loop_now() + limit_ns, pause = PAUSE_FIRST_NS;
-	struct err why = ERR_INIT;
-	int r;
+	struct polled p = { s, fn, arg };
 
-	while ((r = fn(s, arg, &why)) == 0) {
-		if (loop_now() + pause > until)
-			return err_set(e, ERR_TIMEOUT, 0,
-				       "waited %lld seconds until %s; the same command goes on%s%s",
-				       (long long)(limit_ns / 1000000000), what,
-				       why.code == ERR_NONE ? "" : ". The last answer: ", why.msg);
-		if (fetch_sleep(s->a->fetch, pause) < 0)
-			return err_set(e, ERR_UNAVAILABLE, EINTR, "waiting until %s", what);
-		pause = pause * 2 < PAUSE_LAST_NS ? pause * 2 : PAUSE_LAST_NS;
-		why = (struct err)ERR_INIT;
-	}
-	if (r < 0 && e)
-		*e = why;
-	return r < 0 ? r : 0;
+	return aws_poll(s->a, poll_once, &p, limit_ns, what, e);
 }
 
 struct attempt {

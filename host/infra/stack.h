@@ -113,8 +113,7 @@ int stack_connector_delete(struct stack *s, struct err *e) MUST_CHECK;
 
 int stack_delete(struct stack *s, enum infra_res res, bool force, struct err *e) MUST_CHECK;
 
-/* Calls FN (1: done, 0: again, negative: failed) with growing pauses until LIMIT_NS. WHAT says what is waited for: "the image is
- * built". FN's E is never NULL, and may tell why it is to be called again. */
+/* aws_poll with the stack. */
 int stack_poll(struct stack *s, int (*fn)(struct stack *s, void *arg, struct err *e), void *arg,
 	       int64_t limit_ns, const char *what, struct err *e) MUST_CHECK;
 #define STACK_GONE_NS  (600LL * 1000000000)

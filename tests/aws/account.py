@@ -286,6 +286,7 @@ class Account(Images):
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = 1 << 16  # an answer is one segment
+    etag = None
 
     def log_message(self, *_):
         pass
@@ -412,6 +413,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if key not in b["objects"]:
                 raise Bad(404, "NoSuchKey", "no such key")
             return ""
+        if op == "POST uploads":
+            b.setdefault("parts", {})[key] = {}
+            b.setdefault("uploads", []).append(key)
+            return {"InitiateMultipartUploadResult": {"Bucket": bucket, "Key": key, "UploadId": "u/+"}}
+        if op == "PUT partNumber":
+            q = dict(urllib.parse.parse_qsl(self.path.partition("?")[2], strict_parsing=True))
+            if q["uploadId"] != "u/+" or key not in b.get("uploads", []):
+                raise Bad(404, "NoSuchUpload", "The specified upload does not exist.")
+            b["parts"][key][int(q["partNumber"])] = body
+            self.etag = f'"{hashlib.md5(body).hexdigest()}"'
+            return ""
+        if op == "POST uploadId":
+            parts, ns = b["parts"][key], "{http://s3.amazonaws.com/doc/2006-03-01/}"
+            named = [(int(x.find(ns + "PartNumber").text), x.find(ns + "ETag").text) for x in ElementTree.fromstring(body).iter(ns + "Part")]
+            if named != [(n, f'"{hashlib.md5(parts[n]).hexdigest()}"') for n in sorted(parts)] or any(len(parts[n]) < 5 << 20 for n, _ in named[:-1]):
+                raise Bad(400, "ValidationError", f"parts {named}")
+            if b.pop("complete_fails", False):
+                return {"Error": {"Code": "InternalError", "Message": "We encountered an internal error. Please try again."}}
+            b["uploads"].remove(key)
+            b["objects"][key] = b"".join(parts[n] for n in sorted(parts))
+            b["versions"].append(key)
+            return {"CompleteMultipartUploadResult": {"Bucket": bucket, "Key": key, "ETag": '"x-2"'}}
         if op == "PUT object":
             b["objects"][key] = body
             b["versions"].append(key)
@@ -467,6 +490,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(status)
             self.send_header("Content-Type", "application/json" if service == "lambda" else "text/xml")
             self.send_header("Content-Length", str(len(data)))
+            if self.etag:
+                heads["ETag"], self.etag = self.etag, None
             for k, v in heads.items():
                 self.send_header(k, v)
             self.end_headers()

@@ -94,9 +94,9 @@ class Images:
 
     def ListMicrovmImages(self, v):
         found = [self.image_doc(i) for i in self.images.values() if v.get("nameFilter", "") in i["arn"].split(":")[-1]]
-        return self.page([{k: x for k, x in d.items() if k not in ("tags", "updatedAt")} for d in found], v)
+        return self.two_of([{k: x for k, x in d.items() if k not in ("tags", "updatedAt")} for d in found], v)
 
-    def page(self, items, v):
+    def two_of(self, items, v):
         """Two on a page; the first page is empty."""
         at = int(v["nextToken"].rstrip("=")) if "nextToken" in v else -2
         more = at + 2 < len(items)
@@ -121,10 +121,11 @@ class Images:
         return x
 
     def GetMicrovmImageVersion(self, v):
+        self.look(self.image(v))
         return self.version(v)
 
     def ListMicrovmImageVersions(self, v):
-        return self.page(list(self.image(v).get("versions", {}).values()), v)
+        return self.two_of(list(self.image(v).get("versions", {}).values()), v)
 
     def DeleteMicrovmImageVersion(self, v):
         i, x = self.image(v), self.version(v)

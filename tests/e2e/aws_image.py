@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# DEADLINE: 300
+"""asb image on AWS against a stand-in for an account (tests/aws/account.py), which checks each request: build, its failures, uploads in
+parts, ls, inspect, rm."""
+import io
+import json
+import os
+import sys
+import time
+import zipfile
+
+from _asb import TOP, Home, done, need_asb, ok, same, skip_all
+
+sys.path.insert(0, os.path.join(TOP, "tests/aws"))
+if not os.path.exists(os.path.join(TOP, "tests/aws/model.py")):
+    skip_all("tests/aws/model.py is missing")
+from account import Account  # noqa: E402
+from images import ACCOUNT, MANAGED, REGION  # noqa: E402
+
+need_asb()
+GOOD = b"FROM public.ecr.aws/lambda/microvms:al2023-minimal\nENTRYPOINT [\"/asb-init\"]\n"
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/build"
+
+
+def arn(name):
+    return f"arn:aws:lambda:{REGION}:{ACCOUNT}:microvm-image:{name}"
+
+
+class Cloud:
+    """A HOME with a guest folder, and an account with a bucket and a role."""
+
+    def __init__(self):
+        self.aws, self.home = Account(), Home()
+        self.home.env = {k: v for k, v in self.home.env.items() if not k.startswith("AWS_")} | self.aws.env() | {
+            "AWS_REGION": REGION, "AGENT_SANDBOX_BACKEND": "aws"}
+        self.aws.buckets["b"] = {"owner": ACCOUNT, "objects": {}, "versions": [], "settings": {}}
+        self.bucket = self.aws.buckets["b"]
+        self.aws.roles["build"] = {"refusals": 0}
+        self.aws.slow = 0
+        self.put("guest/Dockerfile", GOOD)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        same(self.aws.refused, [], "every request was as its service wants it")
+        self.aws.close()
+        self.home.__exit__()
+
+    def put(self, name, data):
+        path = os.path.join(self.home.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(data)
+
+    def asb(self, *args, **kw):
+        del self.aws.calls[:]
+        return self.home.call("image", *args, cwd=self.home.path, **kw)
+
+    def build(self, *args, name="app", **kw):
+        return self.asb("build", "guest", "--name", name, "--bucket", "b", "--role", ROLE, *args, **kw)
+
+    def fails(self, name, text, r):
+        ok(r.returncode in (1, 2) and text.encode() in r.stderr, name, r.returncode, r.stdout, r.stderr)
+        return r
+
+
+def builds():
+    with Cloud() as s:
+        s.put("guest/.env", b"SECRET=1\n")
+        s.put("guest/.git/config", b"x")
+        s.put("guest/skip.me", b"x")
+        s.put("guest/.dockerignore", b"skip.*\n")
+        r = s.build()
+        same((r.returncode, r.stdout), (0, b"app:1\n"), "build prints NAME:VERSION")
+        key, = s.bucket["objects"]
+        ok(key.startswith("microvm-images/app-") and key.endswith(".zip"), "the object is named after its content", key)
+        same(sorted(zipfile.ZipFile(io.BytesIO(s.bucket["objects"][key])).namelist()), [".dockerignore", "Dockerfile"], "without secrets and what is ignored")
+        v = s.aws.images[arn("app")]["versions"]["1.0"]
+        same((v["codeArtifact"]["uri"], v["buildRoleArn"], v["baseImageArn"]), (f"s3://b/{key}", ROLE, MANAGED), "made of it, on the newest base")
+        same(v["logging"], {"cloudWatch": {"logGroup": "/aws/lambda-microvms/app"}}, "with a log")
+        same((v["hooks"]["port"], v["hooks"]["microvmImageHooks"]["ready"]), (9000, "ENABLED"), "and hooks")
+        same(s.aws.images[arn("app")]["tags"], {"agent-sandbox-image": "app"}, "tagged as ours")
+        r = s.build()
+        same((r.returncode, r.stdout), (0, b"app:1\n"), "the same content again")
+        ok(b"has this content already" in r.stderr and not {"PUT object", "UpdateMicrovmImage"} & set(s.aws.calls), "builds nothing", s.aws.calls)
+        same(s.build("--rebuild").stdout, b"app:2\n", "unless it is to")
+        ok("PUT object" not in s.aws.calls, "and uploads nothing that is there", s.aws.calls)
+        r = s.build("-m", "4g", "--json")
+        same((json.loads(r.stdout), s.aws.images[arn("app")]["versions"]["3.0"]["resources"]), ({"image": "app:3", "unchanged": False},
+             [{"minimumMemoryInMiB": 4096}]), "another size is another version")
+        s.put("guest/more", b"more")
+        same(s.build("-m", "4g").stdout, b"app:4\n", "another content, too")
+        same(len(s.bucket["objects"]), 2, "under a name of its own")
+        s.aws.images[arn("app")].update(state="UPDATING", waits=99)
+        s.fails("one that is being built", "is UPDATING already", s.build("--rebuild"))
+
+
+def in_parts():
+    with Cloud() as s:
+        big = os.urandom(18 << 20)
+        s.put("guest/big", big)
+        same(s.build().stdout, b"app:1\n", "a large one")
+        same([c for c in s.aws.calls if "part" in c or "upload" in c], ["POST uploads", *["PUT partNumber"] * 3, "POST uploadId"], "goes in parts")
+        data, = s.bucket["objects"].values()
+        ok(zipfile.ZipFile(io.BytesIO(data)).read("big") == big, "and arrives whole")
+        s.put("guest/big", big[1:])
+        s.aws.faults["PUT partNumber"] = [(403, "AccessDenied")]
+        s.fails("a part that is refused", "UploadPart", s.build())
+        same((s.bucket["uploads"], len(s.bucket["objects"])), ([], 1), "leaves no half upload")
+        s.bucket["complete_fails"] = True
+        s.fails("a failure within a success", "internal error", s.build())
+        same((s.bucket["uploads"], len(s.bucket["objects"])), ([], 1), "neither")
+        s.aws.faults["PUT partNumber"] = [(503, "SlowDown")]
+        same(s.build().stdout, b"app:2\n", "a part that is sent again")
+
+
+def failing():
+    with Cloud() as s:
+        group, now = "/aws/lambda-microvms/app", int(time.time() * 1000)
+        s.aws.log = [(group, "2026/11/30[0.0]build", now - 7200000, "of an earlier build"),
+                     (group, "2026/11/30[0.0]build", now, "#5 RUN make\n#5 make: not \x1b[31mfound"),
+                     (group, "2026/11/30[1.0]microvm-1", now, "hello from version 1"),
+                     (group, "2026/11/30[2.0]microvm-1", now, "hello from version 2"),
+                     (group, "2026/11/30[0.0]build", now, "#5 ERROR: exit code 127")]
+        s.aws.build_fails = True
+        r = s.fails("a build that fails", "error: build: app:1: The container image build failed.", s.build())
+        ok(b"  #5 make: not ?[31mfound\n  hello from version 1\n  #5 ERROR: exit code 127\n" in r.stderr and b"earlier" not in r.stderr
+           and b"version 2" not in r.stderr, "shows its log", r.stderr)
+        d = json.loads(s.build("--json").stdout)
+        same((d["step"], d["error"]["code"], "exit code 127" in d["log"]), ("build", "unavailable", True), "also as JSON")
+        ok("DeleteMicrovmImage" in s.aws.calls, "an image whose first build has failed is made anew", s.aws.calls)
+        s.aws.build_fails, s.aws.log = False, []
+        same(s.build().stdout, b"app:1\n", "and then it is there")
+        s.aws.build_fails = True
+        r = s.fails("a later one that fails", "app:2: The container image build failed.", s.build("--rebuild"))
+        ok(b"has left no log in /aws/lambda-microvms/app: " in r.stderr, "without a log it says so", r.stderr)
+        doc = json.loads(s.asb("inspect", "app").stdout)
+        same((doc["latestActiveImageVersion"], doc["latestFailedImageVersion"], len(doc["versions"])), ("1.0", "2.0", 2), "the version before it stays")
+        s.aws.build_fails = False
+        same(s.build().stdout, b"app:3\n", "and the next may be good")
+
+
+def refused():
+    with Cloud() as s:
+        for what, text, docker in (
+                ("another platform", "Dockerfile:1: MicroVMs are arm64", b"FROM --platform=linux/amd64 debian\nCMD x\n"),
+                ("an image of another one", "Dockerfile:2: MicroVMs are arm64", b"# x\nFROM amd64/debian:12\nCMD x\n"),
+                ("no entry point", "neither ENTRYPOINT nor CMD", b"FROM a AS b\nCMD x\nFROM debian\nCOPY --from=b /x /x\n"),
+                ("hooks on another port", "Dockerfile:2: the hooks are called on port 9000: AGENTD_HOOK_PORT=9001", b"FROM a\nENV A=1 \\\n  AGENTD_HOOK_PORT=9001\nCMD x\n")):
+            s.put("guest/Dockerfile", docker)
+            s.fails(what, text, s.build())
+        same(s.aws.calls, [], "is told before anything is asked of AWS")
+        same(s.build("--no-check").stdout, b"app:1\n", "and built if that is wanted")
+        s.put("guest/Dockerfile", GOOD)
+        s.fails("a size that there is not", "512m, 1g", s.build("-m", "3g"))
+        s.fails("a bad name", "no image's name", s.build(name="a.b"))
+        s.fails("no folder", "No such file", s.asb("build", "nowhere", "--name", "x", "--bucket", "b", "--role", ROLE))
+        s.fails("no bucket", "asb infra has set up nothing", s.asb("build", "guest", "--name", "x"))
+        s.fails("what is local", "--cpus is for the local backend", s.build("-c", "2"))
+        s.fails("what is AWS's", "--managed is for the aws backend", s.asb("ls", "--backend", "local", "--managed"))
+        outputs = {"build_bucket": "b", "build_role_arn": ROLE, "image_arn": arn("guest")}
+        s.put(".agent_sandbox/infra-state.json", json.dumps({"stacks": {"p/dev": {"resources": {}, "outputs": outputs}}}).encode())
+        r = s.asb("build", "guest", "--name", "other", env={**s.home.env, "AWS_REGION": ""})
+        same(r.stdout, b"other:1\n", "bucket, role and region come from asb infra")
+        s.put(".agent_sandbox/infra-state.json", json.dumps({"stacks": {x: {"resources": {}, "outputs": outputs} for x in ("p/a", "p/b")}}).encode())
+        s.fails("several stacks", "several stacks", s.asb("build", "guest", "--name", "other"))
+
+
+def lists():
+    with Cloud() as s:
+        r = s.asb("ls", "--json")
+        same((r.returncode, json.loads(r.stdout)), (0, {"images": []}), "ls of nothing")
+        for name in ("app", "app-2", "b"):
+            s.build(name=name)
+        r = s.asb("ls", "--json")
+        same([(i["name"], i["version"], i["state"], i["arn"]) for i in json.loads(r.stdout)["images"]],
+             [(n, 1, "CREATED", arn(n)) for n in ("app", "app-2", "b")], "ls")
+        same(set(s.aws.calls), {"ListMicrovmImages"}, "with pages and nothing else")
+        ok(b"app-2 " in s.asb("ls").stdout, "as a table")
+        ok(MANAGED.encode() in s.asb("ls", "--managed").stdout, "those of AWS")
+        same(json.loads(s.asb("inspect", "app:1").stdout)["builds"][0]["buildState"], "SUCCESSFUL", "inspect a version")
+        same(json.loads(s.asb("inspect", arn("b"), env={**s.home.env, "AGENT_SANDBOX_BACKEND": ""}).stdout)["name"], "b", "by ARN, whatever the backend")
+        s.fails("inspect what is not there", "not found", s.asb("inspect", "nobody"))
+        s.build("--rebuild")
+        s.aws.vms["microvm-1"] = {"image": arn("app"), "state": "SUSPENDED"}
+        s.fails("rm of what a sandbox lives of", "sandboxes of app live: microvm-1", s.asb("rm", "app"))
+        same(s.aws.vms["microvm-1"]["state"], "SUSPENDED", "leaves that alone")
+        same(s.asb("rm", "app:2").stdout, b"removed app:2\n", "another version can go")
+        same(list(s.aws.images[arn("app")]["versions"]), ["1.0"], "and has gone")
+        same(s.asb("rm", "-f", "app").stdout, b"removed app\n", "with --force the image, too")
+        same((s.aws.vms["microvm-1"]["state"], arn("app") in s.aws.images), ("TERMINATED", False), "and its sandbox")
+        s.fails("rm of what is not there", "not found", s.asb("rm", "app"))
+        s.fails("the last version", "delete the entire image", s.asb("rm", "b:1"))
+
+
+for test in (builds, in_parts, failing, refused, lists):
+    test()
+done()

@@ -178,9 +178,15 @@ static int ask_backends(struct listing *l, struct err *e)
 	if (r < 0)
 		return r;
 	backend_local.collect();
-	r = backend_local.list(l->every, on_machine, &l->machines, e);
-	if (r < 0 || !(l->on_aws || l->every))
+	r = backend_local.list(l->every, on_machine, &l->machines, &why);
+	if (r < 0 && r != -ENOENT) {
+		*e = why;
 		return r;
+	}
+	if (r == -ENOENT) /* their disk is not there: they are MISSING */
+		out_warn("%s", why.msg);
+	if (!l->on_aws && !l->every)
+		return 0;
 	if (backend_aws.list(l->every, on_machine, &l->machines, &why) < 0) {
 		l->aws_unknown = true;
 		out_warn("%s", why.msg);

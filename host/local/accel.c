@@ -101,6 +101,9 @@ void accel_remember(const char *qemu, const char *kernel, enum accel verdict)
 		return;
 	cJSON_DeleteItemFromObjectCaseSensitive(j, key.p);
 	if (jsn_add_str(j, key.p, verdict == ACCEL_TCG ? "tcg" : "kvm") &&
-	    pretty_json(j, &text) == 0)
+	    pretty_json(j, &text) == 0) {
+		fd_replace_collect(
+			path); /* one that finds another at it is asked again, that is all */
 		ignore_result(fd_replace_file(path, text.p, text.len, 0600));
+	}
 }

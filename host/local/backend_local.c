@@ -169,9 +169,10 @@ static int local_list(bool every, int (*fn)(void *arg, const struct sandbox_info
 		      struct err *e)
 {
 	struct each each = { fn, arg };
+	int r = vmdir_present(e);
 
 	(void)every;
-	return vmdir_each(each_one, &each, e);
+	return r < 0 ? r : vmdir_each(each_one, &each, e);
 }
 
 static int read_object(int dirfd, const char *name, cJSON **ret)

@@ -88,6 +88,25 @@ static void tell(const struct collect *c, const char *name)
 		c->fn(c->arg, "sandbox", name, tree_own(c->rootfd, name));
 }
 
+/* What a supervisor that was killed has half made or half removed; one that lives has the lock. */
+static void collect_rest(const struct collect *c, int dirfd, const char *id)
+{
+	static const char *const rest[] = { SAVED_NEW, SAVED_GONE };
+	char what[SANDBOX_ID_MAX + 32];
+	AUTO_FD lock = -1;
+
+	for (size_t i = 0; i < ARRAY_LEN(rest); i++) {
+		if (faccessat(dirfd, rest[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (lock < 0 && vmdir_lock(dirfd, 0, &lock) < 0)
+			return;
+		if (c->fn && str_format(what, sizeof(what), "%s/%s", id, rest[i]) == 0)
+			c->fn(c->arg, "memory", what, tree_own(dirfd, rest[i]));
+		if (!(c->flags & PRUNE_DRY))
+			ignore_result(fd_remove_tree_at(dirfd, rest[i])); /* or the next */
+	}
+}
+
 static void collect_folder(const struct collect *c, const char *name, const struct records *rec)
 {
 	const bool hidden = str_starts(name, VMDIR_HIDDEN), gone = str_starts(name, VMDIR_GONE);
@@ -113,9 +132,12 @@ static void collect_folder(const struct collect *c, const char *name, const stru
 	if (hidden && !rec->settled && st.st_mtime + YOUNG_S > time(NULL))
 		return;
 	if (vmdir_is_kept(dirfd) && (find(rec, id) || !rec->known)) {
-		expiry_enforce(dirfd);
-		if (rec->settled) /* then nobody makes anything of its copies */
-			saved_collect(dirfd);
+		if (!(c->flags & PRUNE_DRY)) {
+			expiry_enforce(dirfd);
+			if (rec->settled) /* then nobody makes anything of its copies */
+				saved_collect(dirfd);
+		}
+		collect_rest(c, dirfd, id);
 		return;
 	}
 	if (vmdir_lock(dirfd, 0, &lock) < 0)
@@ -149,6 +171,15 @@ static void collect_records(int rootfd, const struct records *rec)
 		if (str_format(id, sizeof(id), "%.*s", (int)n, s + 1) == 0)
 			collect_record(rootfd, rec, id);
 	}
+}
+
+static DIR *open_root(const char *root, const struct records *rec)
+{
+	DIR *dir = opendir(root);
+
+	if (dir || errno != ENOENT || !rec->known || rec->text.len || mkdir(root, 0700) < 0)
+		return dir;
+	return opendir(root);
 }
 
 static int open_making(int op)
@@ -187,20 +218,21 @@ void vmdir_prune(unsigned flags, prune_fn *fn, void *arg)
 	AUTO_FD alone = -1;
 	DIR *dir = NULL;
 
-	if (vmdir_root(root, NULL) == 0)
-		dir = opendir(root);
-	if (!dir)
+	if (vmdir_root(root, NULL) < 0)
 		return;
 	buf_init(&rec.text, RECORDS_MAX);
-	c.rootfd = dirfd(dir);
 	alone = open_making(LOCK_EX); /* before the records are read */
 	rec.settled = alone >= 0;
 	rec.known = state_each(note, &rec, NULL) == 0;
-	while ((d = readdir(dir)))
-		collect_folder(&c, d->d_name, &rec);
-	if (rec.known && rec.settled && !(flags & PRUNE_DRY))
-		collect_records(c.rootfd, &rec);
-	(void)closedir(dir);
+	dir = open_root(root, &rec);
+	if (dir) {
+		c.rootfd = dirfd(dir);
+		while ((d = readdir(dir)))
+			collect_folder(&c, d->d_name, &rec);
+		if (rec.known && rec.settled && !(flags & PRUNE_DRY))
+			collect_records(c.rootfd, &rec);
+		(void)closedir(dir);
+	}
 	buf_done(&rec.text);
 }
 

@@ -98,7 +98,7 @@ static void check_disk(struct report *r)
 	struct statvfs v;
 	unsigned long long mib;
 
-	if (vmdir_root(root, &e) < 0) {
+	if (vmdir_base(root, &e) < 0) {
 		say(r, "disk", "fail", e.msg);
 		return;
 	}

@@ -14,7 +14,6 @@
 #include "lib/pretty.h"
 #include "lib/str.h"
 
-#define GONE	  "saved.gone"
 #define STATE_MAX 4096
 #define FORMAT	  1
 
@@ -107,18 +106,17 @@ int saved_read(int dirfd, const char *fit, struct saved *ret, struct err *e)
 
 int saved_drop(int dirfd, struct err *e)
 {
-	int r = fd_remove_tree_at(dirfd, GONE);
+	int r = fd_remove_tree_at(dirfd, SAVED_GONE);
 
-	if (r == 0 && renameat(dirfd, SAVED, dirfd, GONE) == 0)
+	if (r == 0 && renameat(dirfd, SAVED, dirfd, SAVED_GONE) == 0)
 		r = fd_sync_at(dirfd, ".");
 	else if (r == 0 && errno != ENOENT)
 		r = -errno;
 	if (r < 0)
 		return err_set(e, ERR_IO, -r,
 			       "the memory of the suspended sandbox cannot be removed");
-	ignore_result(
-		fd_remove_tree_at(dirfd,
-				  GONE)); /* what stays is only space, and goes with the next one */
+	ignore_result(fd_remove_tree_at(
+		dirfd, SAVED_GONE)); /* what stays is only space, and goes with the next one */
 	ignore_result(fd_remove_tree_at(dirfd, SAVED_NEW));
 	return 0;
 }

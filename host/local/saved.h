@@ -11,8 +11,9 @@
  * saved/ in a sandbox's folder: a guest that was suspended to disk (`ram`, `devices`, `state.json`). Its being there
  * is what makes the sandbox SUSPENDED; it is removed before the guest runs again.
  */
-#define SAVED	  "saved"
-#define SAVED_NEW "saved.new"
+#define SAVED	   "saved"
+#define SAVED_NEW  "saved.new"	/* being made */
+#define SAVED_GONE "saved.gone" /* being removed */
 
 struct saved {
 	const char *fit; /* what must be the same for the guest to go on; template_fit */

@@ -23,10 +23,10 @@
  * rename(2) does not replace a directory that has something in it, so of two that make the same name one fails.
  */
 
-#define NEW	".new-"
-#define GONE	".new-gone-"
-#define TRIES	3 /* of a name: what has no lock yet may be taken for left over */
-#define PART	"snapshots"
+#define NEW   ".new-"
+#define GONE  ".new-gone-"
+#define TRIES 3 /* of a name: what has no lock yet may be taken for left over */
+#define PART  "snapshots"
 
 static int folder(const char *prefix, const char *name, char ret[LOCAL_PATH_MAX], struct err *e)
 {
@@ -300,8 +300,7 @@ void snapdir_collect(bool dry, void (*fn)(void *arg, const char *name, uint64_t 
 		AUTO_FD fd = -1;
 		AUTO_FD lock = -1;
 
-		if (!str_starts(d->d_name, NEW) ||
-		    !is_left_over(dirfd(dir), d->d_name, &fd, &lock))
+		if (!str_starts(d->d_name, NEW) || !is_left_over(dirfd(dir), d->d_name, &fd, &lock))
 			continue;
 		if (fn)
 			fn(arg, d->d_name, snapdir_bytes(fd));

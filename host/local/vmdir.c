@@ -78,16 +78,45 @@ int vmdir_below(const char *part, const char *prefix, const char *name, char ret
 
 int vmdir_root(char ret[LOCAL_PATH_MAX], struct err *e)
 {
-	return vmdir_part("vms", ret, e);
+	char base[LOCAL_PATH_MAX];
+	int r = vmdir_base(base, e);
+
+	if (r < 0)
+		return r;
+	r = str_format(ret, LOCAL_PATH_MAX, "%s/" VMDIR_ROOT, base);
+	return r < 0 ? err_set(e, ERR_INVALID, -r, "%s", base) : 0;
+}
+
+int vmdir_present(struct err *e)
+{
+	char root[LOCAL_PATH_MAX];
+	int r = vmdir_root(root, e);
+
+	if (r < 0 || access(root, F_OK) == 0)
+		return r;
+	if (errno != ENOENT)
+		return err_set(e, ERR_IO, errno, "%s", root);
+	(void)err_set(e, ERR_NOT_FOUND, 0,
+		      "%s is missing although sandboxes in it are recorded: is a disk not mounted? "
+		      "(`asb rm NAME` forgets one, and without any it is made anew)",
+		      root);
+	return -ENOENT;
 }
 
 static int join(const char *prefix, const char *id, char ret[LOCAL_PATH_MAX], struct err *e)
 {
+	char root[LOCAL_PATH_MAX];
+	int r;
+
 	if (!vmdir_is_id(id)) {
 		(void)err_set(e, ERR_INVALID, 0, "'%.80s' is not the id of a local sandbox", id);
 		return -EINVAL;
 	}
-	return vmdir_below("vms", prefix, id, ret, e);
+	r = vmdir_root(root, e);
+	if (r < 0)
+		return r;
+	r = str_format(ret, LOCAL_PATH_MAX, "%s/%s%s", root, prefix, id);
+	return r < 0 ? err_set(e, ERR_INVALID, -r, "%s", root) : 0;
 }
 
 int vmdir_path(const char *id, char ret[LOCAL_PATH_MAX], struct err *e)
@@ -223,6 +252,9 @@ int vmdir_create(const struct vm_config *c, const struct vm_source *from, int *r
 		r = join("", c->id, path, e);
 	if (r < 0)
 		return r;
+	r = vmdir_present(e);
+	if (r < 0)
+		return r;
 	if (mkdir(hidden, 0700) < 0)
 		return err_set(e, ERR_IO, errno, "%s", hidden);
 	r = open_dir(hidden, &dirfd);
@@ -318,7 +350,7 @@ int vmdir_each(int (*fn)(void *arg, const char *id), void *arg, struct err *e)
 		return r;
 	dir = opendir(root);
 	if (!dir)
-		return err_set(e, ERR_IO, errno, "%s", root);
+		return errno == ENOENT ? 0 : err_set(e, ERR_IO, errno, "%s", root);
 	while (r == 0 && (d = readdir(dir)))
 		if (vmdir_is_id(d->d_name))
 			r = fn(arg, d->d_name);

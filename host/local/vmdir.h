@@ -51,10 +51,14 @@ bool vmdir_is_id(const char *id); /* "local-" and 16 hex digits */
 /* A random one. */
 int vmdir_new_id(char ret[SANDBOX_ID_MAX + 1], struct err *e) MUST_CHECK;
 
-/* <state>/local, <state>/local/PART, <state>/local/vms; made when missing. */
+/* <state>/local, <state>/local/PART; made when missing. */
 int vmdir_base(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 int vmdir_part(const char *part, char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
+/* <state>/local/vms. When it is missing, vmdir_collect alone makes it, and only when no sandbox in it is recorded: else the disk
+ * that they are on is not there, and names must not be lost for that. */
+#define VMDIR_ROOT "vms"
 int vmdir_root(char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
+int vmdir_present(struct err *e) MUST_CHECK; /* -ENOENT when it is missing, and what to do then */
 int vmdir_path(const char *id, char ret[LOCAL_PATH_MAX], struct err *e) MUST_CHECK;
 /* The path of PREFIX and NAME together, in PART. */
 int vmdir_below(const char *part, const char *prefix, const char *name, char ret[LOCAL_PATH_MAX],

@@ -290,9 +290,9 @@ def with_box(w):
 
 
 def still_works(w, _):
-    names = w.names()
-    if list(names) != ["box"]:
-        return f"names: {names}"
+    names, left = w.names(), w.leftovers()
+    if list(names) != ["box"] or left:
+        return f"names: {names}, left over: {left}"
     return w.works("box", True) or (f"left over: {w.leftovers()}" if w.leftovers() else None)
 
 

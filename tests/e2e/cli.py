@@ -131,6 +131,10 @@ def state(home):
     same(home.call("exec", "gone", "true").returncode, 125, "exec in a machine that is gone")
     same(home.call("rm", "gone").returncode, 0, "rm forgets a machine that is gone")
     same(home.call("rm", "gone").returncode, 1, "and then does not know it")
+    r = home.call("ls", "--json")
+    ok(b"disk not mounted" in r.stderr and [(x["name"], x["state"]) for x in json.loads(r.stdout)["sandboxes"]] ==
+       [("cloud", "UNKNOWN"), ("lost", "MISSING")], "ls forgets none when the folder of all is missing", r)
+    os.makedirs(os.path.join(folder, "local/vms"))
     doc = json.loads(home.call("ls", "--json").stdout)
     same([(x["name"], x["state"], x["backend"]) for x in doc["sandboxes"]], [("cloud", "UNKNOWN", "aws")],
          "ls tells what it cannot know, and forgets names whose machine is gone")

@@ -112,7 +112,7 @@ int main(void)
 		return 1;
 	snprintf(path, sizeof(path), "%s/state.json", home);
 	setenv("AGENT_SANDBOX_STATE", path, 1);
-	if (vmdir_root(root, &e) < 0)
+	if (vmdir_part(VMDIR_ROOT, root, &e) < 0)
 		return 1;
 	snprintf(dir, sizeof(dir), "%s/local/vms/" ID, home);
 	test_of();

@@ -208,7 +208,9 @@ static void add_sandbox(const char *id, const char *name, const char *image)
 	snprintf(c.id, sizeof(c.id), "%s", id);
 	snprintf(c.name, sizeof(c.name), "%s", name);
 	snprintf(c.image, sizeof(c.image), "%s", image);
-	ok(vmdir_path(id, path, NULL) == 0 && mkdir(path, 0700) == 0, "a sandbox of %s", image);
+	ok(vmdir_part(VMDIR_ROOT, path, NULL) == 0 && vmdir_path(id, path, NULL) == 0 &&
+		   mkdir(path, 0700) == 0,
+	   "a sandbox of %s", image);
 	fd = open(path, O_RDONLY | O_DIRECTORY);
 	ok(vmfile_write_config(fd, &c) == 0, "its vm.json");
 }

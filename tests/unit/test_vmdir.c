@@ -61,6 +61,9 @@ static void test_create(void)
 	AUTO_FD dirfd = -1;
 	int lock, other;
 
+	ok_int(vmdir_create(&c, &(struct vm_source){ .disk = upper }, &lock, &e), -ENOENT,
+	       "nothing is made where there is no folder for it");
+	vmdir_collect();
 	c.env = cJSON_CreateObject();
 	ok(jsn_add_str(c.env, "K", "v=\"1\""), "env");
 	ok_int(vmdir_open(ID1, &dirfd, &e), -ENOENT, "not there yet");
@@ -108,12 +111,34 @@ static int exists(const char *id)
 }
 
 /* A process that is killed in the middle of creating and after it. */
+/* What a killed supervisor has left of a suspension. */
+static void test_rest(void)
+{
+	struct err e = ERR_INIT;
+	AUTO_FD dirfd = -1;
+	int lock;
+
+	ok_int(vmdir_open(ID1, &dirfd, &e), 0, "open");
+	ok_int(mkdirat(dirfd, "saved.new", 0700), 0, "with a memory that is half written");
+	ok_int(mkdirat(dirfd, "saved.gone", 0700), 0, "and one that is half removed");
+	ok_int(vmdir_lock(dirfd, 0, &lock), 0, "by somebody");
+	vmdir_collect();
+	ok(faccessat(dirfd, "saved.new", F_OK, 0) == 0, "who is at it");
+	fd_close(&lock);
+	vmdir_prune(PRUNE_STALE | PRUNE_DRY, NULL, NULL);
+	ok(faccessat(dirfd, "saved.gone", F_OK, 0) == 0, "a dry run removes nothing");
+	vmdir_collect();
+	ok(faccessat(dirfd, "saved.new", F_OK, 0) < 0 &&
+		   faccessat(dirfd, "saved.gone", F_OK, 0) < 0,
+	   "or is dead: they go");
+}
+
 static void test_collect(void)
 {
 	struct vm_config c = config(ID1), c2 = config(ID2);
 	struct state_record rec = { .name = (char[]){ "app" }, .microvm_id = (char[]){ ID1 } };
 	struct err e = ERR_INIT;
-	char root[LOCAL_PATH_MAX], hidden[LOCAL_PATH_MAX];
+	char root[LOCAL_PATH_MAX], hidden[LOCAL_PATH_MAX], aside[LOCAL_PATH_MAX];
 	struct utimbuf old = { 1, 1 };
 	struct state_record got;
 	int lock, lock2, dirfd;
@@ -142,6 +167,7 @@ static void test_collect(void)
 	ok(faccessat(dirfd, "branch-" ID2, F_OK, 0) < 0, "and that nobody can be at any more");
 	fd_close(&dirfd);
 	ok(exists(ID1), "one that was kept and is recorded stays");
+	test_rest();
 	c2.ephemeral = true;
 	ok_int(vmdir_create(&c2, &(struct vm_source){ .disk = upper }, &lock2, &e), 0,
 	       "an ephemeral one");
@@ -154,6 +180,7 @@ static void test_collect(void)
 	ok(!exists(ID1), "then it goes too");
 	ok_int(vmdir_root(root, &e), 0, "root");
 	snprintf(hidden, sizeof(hidden), "%.1000s/.new-" ID1, root);
+	snprintf(aside, sizeof(aside), "%.1000s.aside", root);
 	ok_int(mkdir(hidden, 0700), 0, "a half-made one");
 	ok_int(state_add(&rec, &e), 0, "and a record whose folder is not there");
 	vmdir_making();
@@ -166,6 +193,12 @@ static void test_collect(void)
 	ok_int(state_get("app", &got, NULL), 0, "the record stays as well");
 	state_record_done(&got);
 	vmdir_made();
+	ok_int(rename(root, aside), 0, "nor when the folder of all is missing");
+	vmdir_collect();
+	ok_int(state_get("app", &got, NULL), 0, "is it forgotten");
+	state_record_done(&got);
+	ok(access(root, F_OK) < 0, "and no other folder is made");
+	ok_int(rename(aside, root), 0, "it is there again");
 	vmdir_collect();
 	ok_int(state_get("app", &got, NULL), -ENOENT, "until nobody makes one");
 	ok_int(mkdir(hidden, 0700), 0, "a half-made one");

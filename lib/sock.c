@@ -2,7 +2,6 @@
 #include "sock.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -80,10 +79,11 @@ union control {
 int sock_send_fd(int fd, const void *p, size_t n, int pass)
 {
 	union control c;
-	struct iovec v = { .iov_base = (void *)(uintptr_t)p, .iov_len = n };
+	struct iovec v = { .iov_len = n };
 	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
 	ssize_t k;
 
+	memcpy(&v.iov_base, &p, sizeof(p)); /* const, but that struct iovec is for readers too */
 	if (pass >= 0) {
 		memset(&c, 0, sizeof(c));
 		m.msg_control = &c;

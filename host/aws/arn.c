@@ -103,6 +103,10 @@ int arn_check_connector(const char *s, const char *region, struct err *e)
 	if (!is_partition(s) || !field_is(s, 2, "lambda") || !rest ||
 	    !str_starts(rest, "network-connector:") || len < 20 || len > 300)
 		return err_set(e, ERR_INVALID, 0, "'%.150s' is not a network connector's ARN", s);
+	if (len > 8 && strcmp(rest + len - 8, "_INGRESS") == 0)
+		return err_set(e, ERR_INVALID, 0,
+			       "'%.150s' is a connector for what comes in, not for what goes out",
+			       s);
 	if (!field_is(s, 3, region))
 		return err_set(e, ERR_INVALID, 0,
 			       "the network connector '%.150s' is not in the image's region %s", s,

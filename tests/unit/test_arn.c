@@ -78,6 +78,10 @@ static void test_others(void)
 	ok(arn_check_connector("arn:aws:lambda:us-east-1:123456789012:network-connector:nc-1",
 			       "us-west-2", NULL) < 0,
 	   "in another region");
+	ok(arn_check_connector(
+		   "arn:aws:lambda:us-east-1:aws:network-connector:aws-network-connector:HTTP_INGRESS",
+		   "us-east-1", NULL) < 0,
+	   "one for the other direction");
 	ok(arn_check_region("eu-north-1", NULL) == 0 && arn_check_region("eu-north-2", NULL) < 0,
 	   "regions");
 }

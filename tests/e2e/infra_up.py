@@ -263,6 +263,40 @@ def somebody_quicker():
                      f"leaves theirs after {then}")
 
 
+def python_record():
+    """A stack that the Python project has recorded: its members and attributes alone."""
+    with Stack(EGRESS) as s:
+        s.aws.slow = 0
+        s.good("(a stack)", "up")
+        path = os.path.join(s.home.path, ".agent_sandbox/infra-state.json")
+        with open(path, encoding="utf-8") as f:
+            state = json.load(f)
+        mine = state["stacks"]["demo/dev"]["resources"]
+        s.aws.roles.pop(mine.pop("build_role")["id"])  # it has one role for both
+        keeps = {"role": ("arn",), "network_operator_role": ("arn",), "guest_object": ("bucket",), "image": ("version",)}
+        for name, r in mine.items():
+            r["attrs"] = {k: v for k, v in r["attrs"].items() if k in keeps.get(name, ())}
+        for where in (state, state["stacks"]["demo/dev"], mine["role"], mine["role"]["attrs"]):
+            where["of another"] = [1]
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(state, f, indent=2)
+        s.good("up takes it over", "up")
+        with open(path, encoding="utf-8") as f:
+            now = json.load(f)
+        got = now["stacks"]["demo/dev"]["resources"]
+        same(sorted(got), sorted(ALL), "what it had no name for is added")
+        same({k: (v["kind"], v["managed"], {a: v["attrs"].get(a) for a in keeps.get(k, ()) if a != "version"}) for k, v in got.items() if k in mine
+              and k != "guest_object"},
+             {k: (v["kind"], v["managed"], {a: v["attrs"][a] for a in keeps.get(k, ()) if a != "version"}) for k, v in mine.items()
+              if k != "guest_object"}, "its members are as they were")
+        same([x.get("of another") for x in (now, now["stacks"]["demo/dev"], got["role"], got["role"]["attrs"])], [[1]] * 4, "unknown ones stay")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(state, f, indent=2)
+        s.aws.roles.pop(got["build_role"]["id"])
+        s.good("destroy takes down what it has recorded", "destroy", "--yes")
+        same(s.aws.left(), {}, "leaves nothing")
+
+
 def described(project):
     return (f"project: {project}\nregion: {REGION}\nrole: {{name: {project}-exec}}\n"
             f"image: {{name: {project}-image, guest_dir: ../guest}}\n")
@@ -365,6 +399,7 @@ def killed():
 whole_life()
 before_us()
 goes_wrong()
+python_record()
 somebody_quicker()
 several()
 killed()

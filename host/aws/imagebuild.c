@@ -88,7 +88,7 @@ static int preflight(struct building *b, struct err *e)
 	r = fd_read_file(dir, "Dockerfile", &text);
 	if (r == -ENOENT)
 		return err_set(e, ERR_NOT_FOUND, 0,
-			       "%.200s has no Dockerfile (asb image init writes one)",
+			       "%.200s has no Dockerfile (image/aws in the source of asb has one)",
 			       b->s->source);
 	if (r < 0)
 		return err_set(e, ERR_IO, -r, "%.200s/Dockerfile", b->s->source);

@@ -128,7 +128,7 @@ struct chosen {
 static int choose(const char *image, struct chosen *ret, struct err *e)
 {
 	const char *colon;
-	struct image_place at;
+	struct image_place at = { .a = NULL };
 	struct image_arn parts;
 	uint64_t v;
 	int r;
@@ -294,7 +294,7 @@ static int remove_image(const char *image, bool force, void (*fn)(void *arg, con
 			void *arg, struct err *e)
 {
 	struct image_state i;
-	struct users u;
+	struct users u = { .len = 0 };
 	struct chosen c;
 	int r = choose(image, &c, e);
 

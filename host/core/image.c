@@ -53,7 +53,8 @@ static int on_wanted(void *arg, const struct image_info *i)
 
 	if (str_format(full, sizeof(full), "%s:%llu", i->name, (unsigned long long)i->version) < 0)
 		return 0;
-	if (strcmp(full, w->image) != 0 && !(i->newest && strcmp(i->name, w->image) == 0))
+	if (strcmp(full, w->image) != 0 && !(i->arn && strcmp(i->arn, w->image) == 0) &&
+	    !(i->newest && strcmp(i->name, w->image) == 0))
 		return 0;
 	w->doc = core_image_json(i);
 	return w->doc ? 1 : -ENOMEM;

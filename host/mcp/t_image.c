@@ -39,7 +39,8 @@ static int list_images(const struct image_ops *ops, bool managed, cJSON *o, stru
 	int r = l.list ? 0 : -ENOMEM;
 
 	if (r == 0 && ops)
-		r = ops->list(add_image, &l, e);
+		r = managed && ops->list_managed ? ops->list_managed(add_image, &l, e)
+						 : ops->list(add_image, &l, e);
 	return r < 0							       ? r
 	       : jsn_add_u64(o, "count", (uint64_t)cJSON_GetArraySize(l.list)) ? 0
 									       : -ENOMEM;
@@ -136,6 +137,8 @@ int tool_image_prune(struct mcp_job *j, struct err *e)
 	const struct backend *b;
 	int r = removed && kept ? may_remove(j, &b, e) : -ENOMEM;
 
+	if (r == 0 && !b->prune)
+		return job_unsupported(b, "pruning images", e);
 	if (r == 0)
 		r = b->prune(PRUNE_IMAGES, on_pruned, removed, e);
 	if (r == 0)

@@ -154,6 +154,10 @@ def refused():
         same(s.aws.calls, [], "is told before anything is asked of AWS")
         same(s.build("--no-check").stdout, b"app:1\n", "and built if that is wanted")
         s.put("guest/Dockerfile", GOOD)
+        with open(os.path.join(TOP, "image/aws/Dockerfile"), "rb") as f:
+            s.put("guest/Dockerfile", f.read())
+        same(s.build().stdout, b"app:2\n", "our own guest's Dockerfile is fine")
+        s.put("guest/Dockerfile", GOOD)
         s.fails("a size that there is not", "512m, 1g", s.build("-m", "3g"))
         s.fails("a bad name", "no image's name", s.build(name="a.b"))
         s.fails("no folder", "No such file", s.asb("build", "nowhere", "--name", "x", "--bucket", "b", "--role", ROLE))

@@ -217,11 +217,31 @@ int core_create(const struct backend *b, const struct sandbox_spec *asked, struc
 	return r;
 }
 
+/* An `asb rm` that came before there was a machine has found nothing but the record. */
+static int still_recorded(const struct core_made *m, struct err *e)
+{
+	struct state_record rec;
+	bool ours;
+	int r = state_get(m->name, &rec, e);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	ours = r == 0 && strcmp(rec.microvm_id, m->id) == 0;
+	if (r == 0)
+		state_record_done(&rec);
+	if (ours)
+		return 0;
+	(void)err_set(e, ERR_CONFLICT, 0, "'%s' was removed while it was being made", m->name);
+	return -ECANCELED;
+}
+
 int core_keep(struct core_made *m, struct err *e)
 {
 	int r = m->backend->keep(m->owner, e);
 
 	m->owner = NULL;
+	if (r == 0)
+		r = still_recorded(m, e);
 	if (r < 0) {
 		ignore_result(
 			m->backend->remove(m->id,

@@ -96,7 +96,7 @@ static int tell(const struct forward *f, const char *name)
 static int serve(const struct cli *c, struct core_named *n, struct err *e)
 {
 	struct wanted w = { .len = 0 };
-	struct forward *f;
+	struct forward *f = NULL;
 	int r = n->backend->connect ? collect(c, &w, e)
 				    : cmd_unsupported(n->backend, "forward ports", e);
 

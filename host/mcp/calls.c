@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "host/mcp/server.h"
 #include "lib/fd.h"
+#include "lib/str.h"
 
 /*
  * Calls, each in a worker: a copy of the server (fork) that does one thing with blocking code and writes lines for the client
@@ -18,6 +20,9 @@
  * A call leaves the table when its worker has been reaped and its pipe has ended. A worker that ends without an
  * answer is answered for. One that is cancelled gets SIGTERM, undoes what it has begun, and is not answered for, as
  * the protocol wants it; KILL_NS later it is killed. Its id is free again at once.
+ *
+ * A worker can go on after its answer, for as long as the server lives: a line WORKER_KEEP before the answer says as what. It does
+ * not count among those that run. WORKER_END of another worker ends it.
  */
 
 #define KILL_NS	  (15 * 1000000000LL)
@@ -37,7 +42,9 @@ static void unlink_call(struct mcp_server *s, struct mcp_call *c)
 static void call_free(struct mcp_server *s, struct mcp_call *c)
 {
 	unlink_call(s, c);
-	if (c->pid) {
+	if (c->kept) {
+		free(c->kept);
+	} else if (c->pid) {
 		s->running--;
 	} else {
 		s->waiting--;
@@ -53,10 +60,50 @@ static void call_free(struct mcp_server *s, struct mcp_call *c)
 
 /* --- what a worker writes --- */
 
+static bool begins(const char *p, size_t n, const char *with)
+{
+	return n > strlen(with) && !memcmp(p, with, strlen(with));
+}
+
+static void keep(struct mcp_call *c, const char *p, size_t n)
+{
+	c->kept = strndup(p, n);
+	if (c->kept)
+		c->s->running--;
+	else
+		calls_cancel(c);
+}
+
+static void end_kept(struct mcp_server *s, const char *p, size_t n)
+{
+	char text[24];
+	uint64_t pid;
+
+	if (str_format(text, sizeof(text), "%.*s", (int)n, p) < 0 ||
+	    str_to_u64(text, 1, INT_MAX, &pid) < 0)
+		return;
+	for (struct mcp_call *c = s->calls; c; c = c->next)
+		if (c->kept && c->pid == (pid_t)pid && !c->cancelled) {
+			calls_cancel(c);
+			return;
+		}
+}
+
+/* P ends with its newline. */
 static void on_worker_line(struct mcp_call *c, const char *p, size_t n)
 {
+	size_t k = strlen(WORKER_KEEP), e = strlen(WORKER_END);
+
 	if (c->cancelled || c->answered)
 		return;
+	if (begins(p, n, WORKER_KEEP)) {
+		keep(c, p + k, n - k - 1);
+		return;
+	}
+	if (begins(p, n, WORKER_END)) {
+		end_kept(c->s, p + e, n - e - 1);
+		return;
+	}
 	if (n > sizeof(answer_begin) && !memcmp(p, answer_begin, sizeof(answer_begin) - 1))
 		c->answered = true;
 	server_send(c->s, p, n);

@@ -4,15 +4,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "host/mcp/tool.h"
 #include "lib/b64.h"
 #include "lib/fd.h"
+#include "lib/loop.h"
 #include "lib/str.h"
 
 /* What the tools have in common. */
 
 #define TIMEOUT_MAX_S (7.0 * 86400)
+#define END_NS	      (20 * 1000000000LL) /* more than the server gives it */
+#define END_STEP_NS   (5 * 1000000)
 
 static const cJSON *arg(const struct mcp_job *j, const char *name)
 {
@@ -135,6 +139,42 @@ void job_progress(struct mcp_job *j, double done, double total, const char *mess
 		ignore_result(
 			fd_write_all(j->out, b.p, b.len)); /* the server has gone, or soon has */
 	free(text);
+}
+
+/* --- what goes on after its answer --- */
+
+int job_keep(struct mcp_job *j, const cJSON *what, void (*after)(void *arg), void *arg)
+{
+	char *text = cJSON_PrintUnformatted(what);
+	AUTO_BUF b;
+	int r = text ? 0 : -ENOMEM;
+
+	buf_init(&b, 64U << 10);
+	if (r == 0)
+		r = buf_addf(&b, WORKER_KEEP "%s\n", text);
+	if (r == 0)
+		r = fd_write_all(j->out, b.p, b.len);
+	free(text);
+	j->after = after;
+	j->after_arg = arg;
+	return r;
+}
+
+int job_end_kept(struct mcp_job *j, int pid)
+{
+	const struct timespec step = { 0, END_STEP_NS };
+	int64_t until = loop_now() + END_NS;
+	char line[40];
+	int r = str_format(line, sizeof(line), WORKER_END "%d\n", pid);
+
+	if (r == 0)
+		r = fd_write_all(j->out, line, strlen(line));
+	while (r == 0 && kill(pid, 0) == 0) { /* the server kills and reaps it */
+		(void)nanosleep(&step, NULL);
+		if (loop_now() > until)
+			r = -ETIMEDOUT;
+	}
+	return r;
 }
 
 /* --- text --- */

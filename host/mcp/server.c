@@ -145,7 +145,7 @@ static void on_end_of_input(struct mcp_server *s)
 {
 	rpc_end(&s->lines);
 	s->eof = true;
-	if (!s->calls)
+	if (s->running + s->waiting == 0)
 		server_close(s);
 	else
 		loop_arm(&s->loop, &s->end, EOF_NS);
@@ -173,7 +173,7 @@ void server_resume(struct mcp_server *s)
 	calls_go_on(s);
 	if (!s->eof && source_wait(&s->in) < 0)
 		on_end_of_input(s);
-	else if (s->eof && !s->calls)
+	else if (s->eof && s->running + s->waiting == 0)
 		server_close(s);
 }
 

@@ -42,6 +42,7 @@ struct mcp_call {
 	struct loop_timer kill;
 	struct buf in;
 	bool answered, cancelled, dead;
+	char *kept; /* owned: it has answered and runs on; JSON of what it is now. NULL = it has not */
 };
 
 /* Who wants to be told of changes. Legacy clients are one, without an id. */
@@ -61,7 +62,7 @@ struct mcp_server {
 	struct buf outq; /* lines that the sink has not taken yet, from OUT_AT on */
 	size_t out_at;
 	struct mcp_call *calls;
-	unsigned running, waiting;
+	unsigned running, waiting; /* without those that are kept */
 	size_t waiting_bytes;
 	bool choked; /* the client does not read: nothing more is taken from anybody */
 	bool eof, closing;

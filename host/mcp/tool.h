@@ -65,6 +65,10 @@ struct mcp_job {
 	const char *token;	  /* JSON of the progress token; NULL = no progress is wanted */
 	uint64_t told;		  /* the last progress, of a tool that counts */
 	int out;		  /* where lines for the client go */
+	cJSON *kept;		  /* what workers of earlier calls go on as: objects with "pid" */
+	/* Set by a tool that goes on after its answer (job_keep): until SIGTERM, then the process ends. */
+	void (*after)(void *arg);
+	void *after_arg;
 };
 
 /* Arguments, which are there and of their type. Text is NULL for null. */
@@ -73,6 +77,14 @@ int64_t job_int(const struct mcp_job *j, const char *name);
 double job_num(const struct mcp_job *j, const char *name);
 bool job_bool(const struct mcp_job *j, const char *name);
 bool job_null(const struct mcp_job *j, const char *name);
+
+/* Lines of a worker for the server: it goes on as JSON; the worker with that pid is to end. */
+#define WORKER_KEEP "keep "
+#define WORKER_END  "end "
+/* The answer is not the end: AFTER goes on as WHAT, an object (borrowed). 0 or a negative errno. */
+int job_keep(struct mcp_job *j, const cJSON *what, void (*after)(void *arg), void *arg) MUST_CHECK;
+/* Ends what went on as the process PID, and waits for that; 0 or a negative errno. */
+int job_end_kept(struct mcp_job *j, int pid) MUST_CHECK;
 
 /* Fails with CODE (static) and a message; returns a negative errno. */
 int job_fail(struct mcp_job *j, struct err *e, const char *code, const char *fmt, ...) PRINTF(4, 5);

@@ -18,6 +18,16 @@ static const struct mcp_param only_name_params[] = {
 	{ "name", MCP_STR, NULL, NULL },
 	{ NULL },
 };
+static const struct mcp_param forward_params[] = {
+	{ "name", MCP_STR, NULL, NULL },
+	{ "port", MCP_INT, NULL, "of the sandbox, TCP" },
+	{ "local_port", MCP_INT, "0", "of this machine; 0 picks a free one" },
+	{ NULL },
+};
+static const struct mcp_param forward_stop_params[] = {
+	{ "local_port", MCP_INT, NULL, NULL },
+	{ NULL },
+};
 static const struct mcp_param maybe_name_params[] = {
 	{ "name", MCP_STR, "null", NULL },
 	{ NULL },
@@ -351,6 +361,14 @@ const struct mcp_tool mcp_tools[] = {
 	  "Copies a file or directory of a sandbox to this machine, as docker cp.", to_host_params,
 	  "src:s,host_path:s,bytes_written:i,members:i", MCP_DESTRUCTIVE | MCP_OPEN | MCP_CAREFUL,
 	  tool_fs_tree, NULL },
+	{ "sandbox_forward_start",
+	  "Makes a TCP port of a sandbox reachable at 127.0.0.1:local_port of this machine, until sandbox_forward_stop or the end of this server.",
+	  forward_params, "name:s,address:s,local_port:i,port:i", MCP_OPEN | MCP_CAREFUL,
+	  tool_forward_start, NULL },
+	{ "sandbox_forward_list", "The ports that this server forwards.", none_params,
+	  "forwards:a,count:i", MCP_READ, tool_forward_list, NULL },
+	{ "sandbox_forward_stop", "Ends a forward, with its connections.", forward_stop_params,
+	  "local_port:i,stopped:b", MCP_IDEMPOTENT, tool_forward_stop, NULL },
 	{ "snapshot_create", "Keeps a copy of a sandbox, with its memory and disk, under a name.",
 	  snapshot_params, "name:s,snapshot:s", MCP_CAREFUL, tool_snapshot_create, NULL },
 	{ "snapshot_restore", "Makes a new sandbox that goes on where the snapshot was taken.",

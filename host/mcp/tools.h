@@ -54,6 +54,11 @@ int tool_metrics_all(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_metrics_stream(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_fs_watch(struct mcp_job *j, struct err *e) MUST_CHECK;
 
+/* t_forward.c */
+int tool_forward_start(struct mcp_job *j, struct err *e) MUST_CHECK;
+int tool_forward_list(struct mcp_job *j, struct err *e) MUST_CHECK;
+int tool_forward_stop(struct mcp_job *j, struct err *e) MUST_CHECK;
+
 /* t_snapshot.c */
 int tool_snapshot_create(struct mcp_job *j, struct err *e) MUST_CHECK;
 int tool_snapshot_restore(struct mcp_job *j, struct err *e) MUST_CHECK;

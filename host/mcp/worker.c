@@ -63,7 +63,7 @@ NORETURN static void refuse(const struct mcp_call *c, enum rpc_error code, const
 }
 
 /* RESULT is an object; the members of newer revisions come along where C wants them. */
-NORETURN static void answer(const struct mcp_call *c, const cJSON *result)
+static void send_answer(const struct mcp_call *c, const cJSON *result)
 {
 	char *text = cJSON_PrintUnformatted(result);
 	size_t n = text ? strlen(text) : 0;
@@ -78,7 +78,15 @@ NORETURN static void answer(const struct mcp_call *c, const cJSON *result)
 	    (c->modern && buf_addf(&b, "%s%s", n > 2 ? "," : "", listing_modern()) < 0) ||
 	    buf_adds(&b, "}}\n") < 0)
 		refuse(c, RPC_INTERNAL, "the answer is too big");
-	send_and_exit(&b);
+	if (fd_write_all(WORKER_FD, b.p, b.len) < 0)
+		_exit(1);
+	free(text);
+}
+
+NORETURN static void answer(const struct mcp_call *c, const cJSON *result)
+{
+	send_answer(c, result);
+	_exit(0);
 }
 
 static bool add_content(cJSON *result, const char *text)
@@ -125,7 +133,13 @@ NORETURN static void answer_tool(const struct mcp_call *c, struct mcp_job *j, in
 	    !jsn_add_bool(result, "isError", false))
 		refuse(c, RPC_INTERNAL, "no memory");
 	buf_done(&text);
-	answer(c, result);
+	send_answer(c, result);
+	cJSON_Delete(result);
+	if (r >= 0 && j->after) {
+		(void)close(WORKER_FD);
+		j->after(j->after_arg);
+	}
+	_exit(0);
 }
 
 NORETURN static void answer_wrong(const struct mcp_call *c, const char *text)
@@ -199,12 +213,28 @@ NORETURN static void run_resource(const struct mcp_call *c, struct mcp_job *j)
 	answer(c, result);
 }
 
+/* What earlier calls go on as; NULL: memory. */
+static cJSON *kept_calls(const struct mcp_server *s)
+{
+	cJSON *all = cJSON_CreateArray();
+
+	for (const struct mcp_call *c = s->calls; c && all; c = c->next) {
+		cJSON *o = c->kept && !c->cancelled && !c->dead ? cJSON_Parse(c->kept) : NULL;
+
+		if (o &&
+		    (!cJSON_AddNumberToObject(o, "pid", c->pid) || !cJSON_AddItemToArray(all, o)))
+			cJSON_Delete(o);
+	}
+	return all;
+}
+
 void worker_run(const struct mcp_call *c, int out)
 {
 	struct mcp_job j = { .cfg = c->s->cfg, .out = WORKER_FD, .data = cJSON_CreateObject() };
 
 	isolate(out);
-	if (!j.data)
+	j.kept = kept_calls(c->s);
+	if (!j.data || !j.kept)
 		_exit(1);
 	j.token = progress_token(c);
 	j.progress.fn = on_stage;

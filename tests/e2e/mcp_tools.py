@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import shutil
+import socket
 import sys
 import time
 
@@ -224,6 +225,55 @@ def images(s, home):
     same(s.error("image_remove", image_arn="mine", confirm=True)["code"], "not_found", "once more")
 
 
+LISTEN = """
+import socket
+s = socket.create_server(("127.0.0.1", 7777))
+while True:
+    c, _ = s.accept()
+    c.sendall(b"from the guest " + c.recv(9))
+    c.close()
+"""
+
+
+def echo(port):
+    """What the guest's port says through the forward; None when nobody listens here."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as c:
+            c.sendall(b"x")
+            return b"".join(iter(lambda: c.recv(99), b""))
+    except ConnectionError:
+        return None
+
+
+def forwards(s, home):
+    n = s.data("sandbox_exec_start", name="box", command="python3", args=["-c", LISTEN])["session"]
+    with _mcp.Server(home) as t:
+        d = t.data("sandbox_forward_start", name="box", port=7777)
+        port = d["local_port"]
+        same(d, {"name": "box", "address": "127.0.0.1", "local_port": port, "port": 7777}, "forward_start picks a port")
+        same(until(lambda: echo(port) == b"from the guest x"), True, "the sandbox answers there")
+        same(t.data("sandbox_forward_list"), {"forwards": [d], "count": 1}, "forward_list")
+        same(s.data("sandbox_forward_list")["count"], 0, "another server has none")
+        ok("cannot listen" in t.error("sandbox_forward_start", name="box", port=7777, local_port=port)["message"], "a port that is taken")
+        same(t.error("sandbox_forward_start", name="box", port=9000)["code"], "denied", "the hook port")
+        same([t.error("sandbox_forward_start", name="box", port=p)["code"] for p in (0, -1, 65536)], ["ValueError"] * 3, "no ports")
+        same(t.error("sandbox_forward_start", name="none", port=80)["code"], "SandboxError", "an unknown sandbox")
+        same(t.data("sandbox_forward_stop", local_port=port), {"local_port": port, "stopped": True}, "forward_stop")
+        same((echo(port), t.data("sandbox_forward_list")["count"]), (None, 0), "the port is closed")
+        same(t.error("sandbox_forward_stop", local_port=port)["code"], "not_found", "once more")
+        last = t.data("sandbox_forward_start", name="box", port=7777, local_port=port)["local_port"]
+        same((last, echo(port)), (port, b"from the guest x"), "the same port again")
+        same(t.end(), 0, "the server ends with its input")
+    same(echo(port), None, "and the forward with it")
+    with _mcp.Server(home) as t:
+        port = t.data("sandbox_forward_start", name="box", port=7777)["local_port"]
+        t.p.kill()
+        same(until(lambda: echo(port) is None), True, "a server that is killed takes its forward along")
+    with _mcp.Server(home, "--no-network") as t:
+        same(t.error("sandbox_forward_start", name="box", port=7777)["code"], "policy_denied", "--no-network forwards nothing")
+    s.data("sandbox_exec_close", name="box", session=n)
+
+
 def snapshots(s):
     same(s.data("snapshot_create", name="box", snapshot="s1"), {"name": "box", "snapshot": "s1"}, "snapshot_create")
     same([x["name"] for x in s.data("snapshot_list")["snapshots"]], ["s1"], "snapshot_list")
@@ -242,6 +292,7 @@ with _asb.Home() as home:
         host(s, home)
         sessions(s)
         looks(s)
+        forwards(s, home)
         images(s, home)
         snapshots(s)
         same(s.bad, [], "nothing but messages on standard output")

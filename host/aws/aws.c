@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "host/aws/fetch.h"
 #include "lib/str.h"
@@ -51,9 +52,14 @@ int aws_session(const char *region, struct aws **ret, struct err *e)
 		char region[AWS_REGION_MAX + 1];
 		struct aws *aws;
 	} by_region[32];
+	static pid_t owner;
 	size_t i = 0;
 	int r;
 
+	/* A connection belongs to the process that made it: after a fork two would write to one. The child begins anew. */
+	if (owner != getpid())
+		memset(by_region, 0, sizeof(by_region));
+	owner = getpid();
 	for (; i < ARRAY_LEN(by_region) && by_region[i].aws; i++)
 		if (strcmp(by_region[i].region, region ? region : "") == 0) {
 			*ret = by_region[i].aws;

@@ -294,14 +294,15 @@ static int remove_image(const char *image, bool force, void (*fn)(void *arg, con
 			void *arg, struct err *e)
 {
 	struct image_state i;
-	struct users u = { .len = 0 };
+	struct users u;
 	struct chosen c;
 	int r = choose(image, &c, e);
 
 	if (r == 0)
 		r = image_get(c.a, c.arn, &i, e);
-	if (r == 0)
-		r = look_at_users(&c, force, &u, e);
+	if (r < 0)
+		return r;
+	r = look_at_users(&c, force, &u, e);
 	if (r < 0)
 		return r;
 	if (u.len && !force) {

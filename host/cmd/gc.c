@@ -43,12 +43,10 @@ static bool lives(const struct sandbox_info *i)
 
 static int add(struct gc *g, const struct thing *t)
 {
-	struct thing *all = g->all;
-
 	if (g->len >= GC_MAX)
 		return -E2BIG;
 	if ((g->len & (g->len - 1)) == 0) { /* room doubles at each power of two */
-		all = realloc(g->all, (g->len ? g->len * 2 : 1) * sizeof(*all));
+		struct thing *all = realloc(g->all, (g->len ? g->len * 2 : 1) * sizeof(*all));
 		if (!all)
 			return -ENOMEM;
 		g->all = all;

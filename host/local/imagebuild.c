@@ -96,6 +96,18 @@ static int unpack(struct build *b, struct err *e)
 	return 0;
 }
 
+static char *path_variable(void)
+{
+	for (char **v = environ; v && *v; v++)
+		if (str_starts(*v, "PATH="))
+			return *v;
+	return NULL;
+}
+
+/*
+ * The same tree is the same content, whoever builds it: of the environment the program gets PATH alone. It would take
+ * SOURCE_DATE_EPOCH for another time stamp than -T, and then keep what is older.
+ */
 static int mkfs(struct build *b, struct err *e)
 {
 	char name[] = "mkfs.erofs", quiet[] = "--quiet", when[] = MKFS_TIME, uuid[] = MKFS_UUID,
@@ -103,7 +115,9 @@ static int mkfs(struct build *b, struct err *e)
 	     tree[LOCAL_PATH_MAX];
 	char *as_root[] = { name, quiet, when, uuid, no_xattrs, file, tree, NULL };
 	char *as_user[] = { name, quiet, when, uuid, no_xattrs, all_root, file, tree, NULL };
+	char *envp[] = { path_variable(), NULL };
 	struct program p = { .argv = geteuid() == 0 ? as_root : as_user,
+			     .envp = envp,
 			     .log = b->log,
 			     .out = -1,
 			     .deadline_ns = loop_now() + MKFS_NS,

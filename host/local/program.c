@@ -130,6 +130,7 @@ int program_run(const struct program *p, struct err *e)
 	int status, r;
 
 	s.argv = p->argv;
+	s.envp = p->envp;
 	s.fd[1] = s.fd[2] = p->log;
 	s.flags = PROC_SETSID | PROC_DEATHSIG;
 	r = proc_spawn(&s, &child, NULL, e);

@@ -14,6 +14,7 @@
 
 struct program {
 	char *const *argv;   /* argv[0] is searched along PATH */
+	char *const *envp;   /* NULL-terminated; NULL = the caller's environment */
 	int log;	     /* what it writes on stdout and stderr: a file, opened for appending */
 	int out;	     /* a file that it writes, watched for its size; -1 = none */
 	uint64_t out_max;    /* bytes */

@@ -120,6 +120,8 @@ def sources(h):
     os.utime(other + "/etc/text", (1, 1))
     r = cold(h, other, "t")
     ok(r.stdout == b"t:1\n", "other times make no other content", *differing(h), r)
+    r = cold(h, other, "t", env={"SOURCE_DATE_EPOCH": "1000000000"})
+    ok(r.stdout == b"t:1\n", "nor does SOURCE_DATE_EPOCH", *differing(h), r)
     tar = os.path.join(h.top, "t.tar")
     with tarfile.open(tar, "w") as t:
         for name in sorted(os.listdir(source), reverse=True):

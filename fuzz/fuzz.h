@@ -2,6 +2,7 @@
 #ifndef ASB_FUZZ_H
 #define ASB_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,6 +22,17 @@ static inline char *fuzz_text(const uint8_t *p, size_t n)
 		memcpy(s, p, n);
 	s[n] = '\0';
 	return s;
+}
+
+/* What START says, which is called for the first input only: false = nothing must be tried here. */
+static inline bool fuzz_started(bool (*start)(void))
+{
+	static bool started, usable;
+
+	if (!started)
+		usable = start();
+	started = true;
+	return usable;
 }
 
 #endif

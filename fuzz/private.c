@@ -6,15 +6,16 @@
 
 static char sock[] = "build/fuzz/private.sock";
 
+static bool start(void)
+{
+	return agent_start(sock);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-	static bool started, usable;
 	int fd;
 
-	if (!started)
-		usable = agent_start(sock);
-	started = true;
-	if (!usable || n > 60000 || sock_connect(sock, &fd) < 0)
+	if (!fuzz_started(start) || n > 60000 || sock_connect(sock, &fd) < 0)
 		return 0;
 	for (size_t i = 0, sent = 0; i < AGENT_TURNS && sent < n; i++) {
 		ssize_t k = send(fd, p + sent, n - sent, MSG_DONTWAIT | MSG_NOSIGNAL);

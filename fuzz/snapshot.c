@@ -99,19 +99,20 @@ static void whole(const uint8_t *p, size_t n, bool disk_only)
 	snapfile_close(in);
 }
 
+static bool start(void)
+{
+	if (!fuzz_confine("build/fuzz"))
+		return false;
+	(void)mkdir(HOME, 0755);
+	if (mount("none", HOME, "tmpfs", 0, "size=64m") < 0)
+		abort();
+	return true;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-	static bool started, usable;
+	const bool usable = fuzz_started(start);
 
-	if (!started) {
-		started = true;
-		usable = fuzz_confine("build/fuzz");
-		if (usable) {
-			(void)mkdir(HOME, 0755);
-			if (mount("none", HOME, "tmpfs", 0, "size=64m") < 0)
-				abort();
-		}
-	}
 	if (n < 1)
 		return 0;
 	if (p[0] & 1)

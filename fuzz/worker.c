@@ -33,14 +33,10 @@ static bool start(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-	static bool started, usable;
 	char *s;
 	int k;
 
-	if (!started)
-		usable = start();
-	started = true;
-	if (!usable || n < 1 || n > 60000)
+	if (!fuzz_started(start) || n < 1 || n > 60000)
 		return 0;
 	s = malloc(n + 200);
 	if (!s)

@@ -6,19 +6,13 @@ parts, ls, inspect, rm."""
 import io
 import json
 import os
-import sys
 import time
 import zipfile
 
-from _asb import TOP, Home, done, need_asb, ok, same, skip_all
+from _asb import TOP, done, ok, same
+from _account import ACCOUNT, REGION, AccountHome
+from images import MANAGED
 
-sys.path.insert(0, os.path.join(TOP, "tests/aws"))
-if not os.path.exists(os.path.join(TOP, "tests/aws/model.py")):
-    skip_all("tests/aws/model.py is missing")
-from account import Account  # noqa: E402
-from images import ACCOUNT, MANAGED, REGION  # noqa: E402
-
-need_asb()
 GOOD = b"FROM public.ecr.aws/lambda/microvms:al2023-minimal\nENTRYPOINT [\"/asb-init\"]\n"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/build"
 
@@ -27,32 +21,16 @@ def arn(name):
     return f"arn:aws:lambda:{REGION}:{ACCOUNT}:microvm-image:{name}"
 
 
-class Cloud:
-    """A HOME with a guest folder, and an account with a bucket and a role."""
+class Cloud(AccountHome):
+    """With a guest folder, a bucket and a role."""
 
     def __init__(self):
-        self.aws, self.home = Account(), Home()
-        self.home.env = {k: v for k, v in self.home.env.items() if not k.startswith("AWS_")} | self.aws.env() | {
-            "AWS_REGION": REGION, "AGENT_SANDBOX_BACKEND": "aws"}
+        super().__init__(AWS_REGION=REGION, AGENT_SANDBOX_BACKEND="aws")
         self.aws.buckets["b"] = {"owner": ACCOUNT, "objects": {}, "versions": [], "settings": {}}
         self.bucket = self.aws.buckets["b"]
         self.aws.roles["build"] = {"refusals": 0}
         self.aws.slow = 0
-        self.put("guest/Dockerfile", GOOD)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        same(self.aws.refused, [], "every request was as its service wants it")
-        self.aws.close()
-        self.home.__exit__()
-
-    def put(self, name, data):
-        path = os.path.join(self.home.path, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as f:
-            f.write(data)
+        self.write("guest/Dockerfile", GOOD)
 
     def asb(self, *args, **kw):
         del self.aws.calls[:]
@@ -68,10 +46,10 @@ class Cloud:
 
 def builds():
     with Cloud() as s:
-        s.put("guest/.env", b"SECRET=1\n")
-        s.put("guest/.git/config", b"x")
-        s.put("guest/skip.me", b"x")
-        s.put("guest/.dockerignore", b"skip.*\n")
+        s.write("guest/.env", b"SECRET=1\n")
+        s.write("guest/.git/config", b"x")
+        s.write("guest/skip.me", b"x")
+        s.write("guest/.dockerignore", b"skip.*\n")
         r = s.build()
         same((r.returncode, r.stdout), (0, b"app:1\n"), "build prints NAME:VERSION")
         key, = s.bucket["objects"]
@@ -90,7 +68,7 @@ def builds():
         r = s.build("-m", "4g", "--json")
         same((json.loads(r.stdout), s.aws.images[arn("app")]["versions"]["3.0"]["resources"]), ({"image": "app:3", "unchanged": False},
              [{"minimumMemoryInMiB": 4096}]), "another size is another version")
-        s.put("guest/more", b"more")
+        s.write("guest/more", b"more")
         same(s.build("-m", "4g").stdout, b"app:4\n", "another content, too")
         same(len(s.bucket["objects"]), 2, "under a name of its own")
         s.aws.images[arn("app")].update(state="UPDATING", waits=99)
@@ -100,12 +78,12 @@ def builds():
 def in_parts():
     with Cloud() as s:
         big = os.urandom(18 << 20)
-        s.put("guest/big", big)
+        s.write("guest/big", big)
         same(s.build().stdout, b"app:1\n", "a large one")
         same([c for c in s.aws.calls if "part" in c or "upload" in c], ["POST uploads", *["PUT partNumber"] * 3, "POST uploadId"], "goes in parts")
         data, = s.bucket["objects"].values()
         ok(zipfile.ZipFile(io.BytesIO(data)).read("big") == big, "and arrives whole")
-        s.put("guest/big", big[1:])
+        s.write("guest/big", big[1:])
         s.aws.faults["PUT partNumber"] = [(403, "AccessDenied")]
         s.fails("a part that is refused", "UploadPart", s.build())
         same((s.bucket["uploads"], len(s.bucket["objects"])), ([], 1), "leaves no half upload")
@@ -149,15 +127,15 @@ def refused():
                 ("an image of another one", "Dockerfile:2: MicroVMs are arm64", b"# x\nFROM amd64/debian:12\nCMD x\n"),
                 ("no entry point", "neither ENTRYPOINT nor CMD", b"FROM a AS b\nCMD x\nFROM debian\nCOPY --from=b /x /x\n"),
                 ("hooks on another port", "Dockerfile:2: the hooks are called on port 9000: AGENTD_HOOK_PORT=9001", b"FROM a\nENV A=1 \\\n  AGENTD_HOOK_PORT=9001\nCMD x\n")):
-            s.put("guest/Dockerfile", docker)
+            s.write("guest/Dockerfile", docker)
             s.fails(what, text, s.build())
         same(s.aws.calls, [], "is told before anything is asked of AWS")
         same(s.build("--no-check").stdout, b"app:1\n", "and built if that is wanted")
-        s.put("guest/Dockerfile", GOOD)
+        s.write("guest/Dockerfile", GOOD)
         with open(os.path.join(TOP, "image/aws/Dockerfile"), "rb") as f:
-            s.put("guest/Dockerfile", f.read())
+            s.write("guest/Dockerfile", f.read())
         same(s.build().stdout, b"app:2\n", "our own guest's Dockerfile is fine")
-        s.put("guest/Dockerfile", GOOD)
+        s.write("guest/Dockerfile", GOOD)
         s.fails("a size that there is not", "512m, 1g", s.build("-m", "3g"))
         s.fails("a bad name", "no image's name", s.build(name="a.b"))
         s.fails("no folder", "No such file", s.asb("build", "nowhere", "--name", "x", "--bucket", "b", "--role", ROLE))
@@ -165,10 +143,10 @@ def refused():
         s.fails("what is local", "--cpus is for the local backend", s.build("-c", "2"))
         s.fails("what is AWS's", "--managed is for the aws backend", s.asb("ls", "--backend", "local", "--managed"))
         outputs = {"build_bucket": "b", "build_role_arn": ROLE, "image_arn": arn("guest")}
-        s.put(".agent_sandbox/infra-state.json", json.dumps({"stacks": {"p/dev": {"resources": {}, "outputs": outputs}}}).encode())
+        s.write(".agent_sandbox/infra-state.json", json.dumps({"stacks": {"p/dev": {"resources": {}, "outputs": outputs}}}).encode())
         r = s.asb("build", "guest", "--name", "other", env={**s.home.env, "AWS_REGION": ""})
         same(r.stdout, b"other:1\n", "bucket, role and region come from asb infra")
-        s.put(".agent_sandbox/infra-state.json", json.dumps({"stacks": {x: {"resources": {}, "outputs": outputs} for x in ("p/a", "p/b")}}).encode())
+        s.write(".agent_sandbox/infra-state.json", json.dumps({"stacks": {x: {"resources": {}, "outputs": outputs} for x in ("p/a", "p/b")}}).encode())
         s.fails("several stacks", "several stacks", s.asb("build", "guest", "--name", "other"))
 
 

@@ -7,17 +7,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
-from _asb import ASB, TOP, Home, done, need_asb, ok, one_line, same, skip_all
+from _asb import ASB, done, ok, one_line, same
+from _account import ACCOUNT, REGION, AccountHome
 
-sys.path.insert(0, os.path.join(TOP, "tests/aws"))
-if not os.path.exists(os.path.join(TOP, "tests/aws/model.py")):
-    skip_all("tests/aws/model.py is missing")
-from account import ACCOUNT, REGION, Account  # noqa: E402
-
-need_asb()
 IMAGE = f"arn:aws:lambda:{REGION}:{ACCOUNT}:microvm-image:agent-sandbox-guest"
 STEP = 1 if os.environ.get("ASB_SLOW") else 3  # of the calls after which up is killed
 PLAIN = f"project: demo\nregion: {REGION}\n"
@@ -25,27 +19,13 @@ EGRESS = PLAIN + "network: {egress: {enabled: true}}\n"
 ALL = ("role", "build_role", "bucket", "guest_object", "image", "security_group", "network_operator_role", "network_connector")
 
 
-class Stack:
-    """A HOME with a sandbox.yaml and a guest folder, and an account."""
+class Stack(AccountHome):
+    """With a sandbox.yaml and a guest folder."""
 
     def __init__(self, text=PLAIN):
-        self.aws, self.home = Account(), Home()
-        self.home.env = {k: v for k, v in self.home.env.items() if not k.startswith("AWS_")} | self.aws.env()
-        os.mkdir(os.path.join(self.home.path, "guest"))
+        super().__init__()
         self.write("guest/Dockerfile", "FROM scratch\n")
         self.write("sandbox.yaml", text)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        same(self.aws.refused, [], "every request was as its service wants it")
-        self.aws.close()
-        self.home.__exit__()
-
-    def write(self, name, text):
-        with open(os.path.join(self.home.path, name), "w", encoding="utf-8") as f:
-            f.write(text)
 
     def asb(self, *args, **kw):
         return self.home.call("infra", *args, cwd=self.home.path, **kw)

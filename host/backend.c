@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/fd.h"
 #include "lib/proto.h"
 #include "lib/str.h"
 
@@ -37,6 +38,14 @@ void backend_route_done(struct backend_route *r)
 	for (size_t i = 0; r->headers[i]; i++)
 		wipe(&r->headers[i]);
 	wipe(&r->protocols);
+}
+
+void backend_log_done(struct backend_log *l)
+{
+	if (l->done)
+		l->done(l);
+	fd_close(&l->fd);
+	*l = (struct backend_log)BACKEND_LOG_NONE;
 }
 
 void image_built_done(struct image_built *b)

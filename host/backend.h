@@ -164,6 +164,31 @@ struct backend_route {
 extern const struct backend_ports backend_agent_port;
 void backend_route_done(struct backend_route *r); /* wipes the headers too */
 
+struct log_wish {	   /* borrowed */
+	int64_t since_ns;  /* Unix time: what is older may be left out; INT64_MIN = nothing */
+	uint64_t tail;	   /* what comes before the last TAIL lines, too; UINT64_MAX = nothing */
+	bool wait;	   /* that there is none yet is no failure: it is empty */
+	const char *group; /* a log group of CloudWatch; NULL = the one of the sandbox's image */
+};
+
+/*
+ * The log of a sandbox, open for reading from its start. Each line begins with its time, "YYYY-MM-DDTHH:MM:SS.uuuuuuZ "; what came last
+ * may be no whole line yet. The file grows, and may lose its oldest lines in place.
+ */
+struct backend_log { /* backend_log_done */
+	int fd;	     /* owned; all of them read it with pread, or read it once */
+	/* Gets what has come since, where the file does not grow by itself; else NULL. Blocks. */
+	int (*more)(struct backend_log *l, struct err *e);
+	bool anew; /* set by more(): what was in the file has been dropped, reading goes on at 0 */
+	void (*done)(struct backend_log *l);
+	void *of;
+};
+#define BACKEND_LOG_NONE \
+	{                \
+		.fd = -1 \
+	}
+void backend_log_done(struct backend_log *l);
+
 struct backend_owner; /* a sandbox that was just created and is still the caller's to lose */
 
 struct backend {
@@ -235,12 +260,10 @@ struct backend {
 	int (*connect)(const char *id, uint16_t port, int64_t deadline_ns, int *ret_fd,
 		       int *ret_end, struct err *e);
 
-	/*
-	 * Console or log output: opens what there is for reading from the start; the caller owns
-	 * *RET_FD. Each line begins with its time, "YYYY-MM-DDTHH:MM:SS.uuuuuuZ "; what came last
-	 * may be no whole line yet. The file grows, and may lose its oldest lines in place.
-	 */
-	int (*open_log)(const char *id, int *ret_fd, struct err *e);
+	/* Console or log output; *RET is BACKEND_LOG_NONE before. -ENOENT: there is no such machine; -ENODATA: E tells why it has
+	 * no log. */
+	int (*open_log)(const char *id, const struct log_wish *w, struct backend_log *ret,
+			struct err *e);
 
 	/* Removes what crashed processes left behind (unlocked folders of sandboxes nobody
 	 * records, names without a machine). Cheap when there is none. Call it before names are recorded for create, restore or

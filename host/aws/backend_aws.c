@@ -301,6 +301,20 @@ static int aws_route(const char *id, const struct backend_ports *ports, bool fre
 	return r;
 }
 
+static int aws_open_log(const char *id, const struct log_wish *w, struct backend_log *ret,
+			struct err *e)
+{
+	struct state_record rec;
+	struct aws *a;
+	int r = session_of(id, &a, &rec, e);
+
+	if (r < 0)
+		return r;
+	r = vmlog_open(a, id, w, ret, e);
+	state_record_done(&rec);
+	return r;
+}
+
 const struct backend backend_aws = {
 	.name = "aws",
 	.place = settings_choose,
@@ -315,6 +329,7 @@ const struct backend backend_aws = {
 	.remove = aws_remove,
 	.remove_listed = aws_remove_listed,
 	.route = aws_route,
+	.open_log = aws_open_log,
 	.size_of_image = true,
 	.images = &imageops_aws,
 };

@@ -39,6 +39,11 @@ static int ask(struct aws *a, const char *what, const cJSON *params, struct aws_
 			e->code = ERR_NOT_FOUND;
 		return -ENOENT;
 	}
+	if (r == -EINVAL && strcmp(ret->code, "AccessDeniedException") == 0) {
+		if (e)
+			e->code = ERR_DENIED;
+		return -EACCES;
+	}
 	return r;
 }
 
@@ -122,6 +127,65 @@ int logs_stream(struct aws *a, const struct logs_query *q, struct buf *token, lo
 		void *arg, struct err *e)
 {
 	return pages(a, q, false, token, fn, arg, e);
+}
+
+/* --- backwards --- */
+
+struct back {
+	cJSON *page[LOGS_BACK_MAX]; /* owned; the newest first */
+	unsigned pages;
+	uint64_t events;
+};
+
+/* One page before those that are held. 1: there may be another one. */
+static int page_back(struct aws *a, const struct logs_query *q, uint64_t want, struct back *b,
+		     struct buf *back, struct buf *token, struct err *e)
+{
+	AUTO_JSN *p = params_of(q, "logStreamName", back->len ? back->p : NULL);
+	struct aws_answer w = { .attempts = 0 };
+	const char *to, *on;
+	int r;
+
+	if (!p || !jsn_add_u64(p, "limit", want < LOGS_PAGE_EVENTS ? want : LOGS_PAGE_EVENTS))
+		return err_set(e, ERR_INTERNAL, ENOMEM, "GetLogEvents");
+	r = ask(a, "GetLogEvents", p, &w, e);
+	to = cJSON_GetStringValue(jsn_get(w.json, "nextBackwardToken"));
+	on = cJSON_GetStringValue(jsn_get(w.json, "nextForwardToken"));
+	if (r == 0 && b->pages == 0 && (!on || buf_adds(token, on) < 0))
+		r = err_set(e, ERR_INTERNAL, EBADMSG, "GetLogEvents: the token for what follows");
+	if (r == 0) {
+		b->events += (uint64_t)cJSON_GetArraySize(jsn_get(w.json, "events"));
+		b->page[b->pages++] = w.json;
+		w.json = NULL;
+		r = to && *to && (!back->len || strcmp(back->p, to) != 0);
+	}
+	if (r == 1) {
+		buf_clear(back);
+		if (buf_adds(back, to) < 0)
+			r = err_set(e, ERR_TOO_BIG, ENOSPC, "GetLogEvents: the token of a page");
+	}
+	aws_answer_done(&w);
+	return r;
+}
+
+int logs_last(struct aws *a, const struct logs_query *q, uint64_t n, struct buf *token, logs_fn *fn,
+	      void *arg, struct err *e)
+{
+	struct back b = { .pages = 0 };
+	AUTO_BUF back;
+	int r = 1;
+
+	buf_init(&back, LOGS_TOKEN_MAX);
+	while (r == 1 && b.events < n && b.pages < LOGS_BACK_MAX)
+		r = page_back(a, q, n - b.events, &b, &back, token, e);
+	if (r > 0)
+		r = 0;
+	for (unsigned i = b.pages; i > 0; i--) {
+		if (r == 0)
+			r = each_event(b.page[i - 1], fn, arg);
+		cJSON_Delete(b.page[i - 1]);
+	}
+	return r;
 }
 
 int logs_search(struct aws *a, const struct logs_query *q, logs_fn *fn, void *arg, struct err *e)

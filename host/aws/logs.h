@@ -33,11 +33,20 @@ typedef int logs_fn(void *arg, const struct logs_event *ev);
 /*
  * The events of one stream from its beginning, or behind what TOKEN tells, to its end as it is now. TOKEN is set up by the caller with
  * LOGS_TOKEN_MAX; the next call with it goes on where this one has ended: that is how a stream is followed. -ENOENT + ERR_NOT_FOUND when there
- * is no such group or stream (yet). When FN stops it, TOKEN tells the page in which that was.
+ * is no such group or stream (yet), -EACCES + ERR_DENIED when it may not be read. When FN stops it, TOKEN tells the page in which that was.
  */
 int logs_stream(struct aws *a, const struct logs_query *q, struct buf *token, logs_fn *fn,
 		void *arg, struct err *e) MUST_CHECK;
 #define LOGS_TOKEN_MAX 4096
+
+/*
+ * The last N events of one stream, or fewer when there are no more (of very many: what LOGS_BACK_MAX pages hold), the oldest of them first.
+ * TOKEN is empty; then as above, for what comes behind them.
+ */
+int logs_last(struct aws *a, const struct logs_query *q, uint64_t n, struct buf *token, logs_fn *fn,
+	      void *arg, struct err *e) MUST_CHECK;
+#define LOGS_BACK_MAX	 64
+#define LOGS_PAGE_EVENTS 10000 /* AWS's most */
 
 /* The events of several streams, the oldest first. -ENOENT as above. */
 int logs_search(struct aws *a, const struct logs_query *q, logs_fn *fn, void *arg, struct err *e)

@@ -28,6 +28,10 @@ int vm_do(struct aws *a, enum aws_op_id op, const char *id, struct err *e) MUST_
 int vm_wait(struct aws *a, const char *id, enum sandbox_state want, const struct progress *p,
 	    int64_t deadline_ns, cJSON **ret, struct err *e) MUST_CHECK;
 
+/* vmlog.c: the log of the MicroVM ID, which *RET reads. As open_log of the backend. */
+int vmlog_open(struct aws *a, const char *id, const struct log_wish *w, struct backend_log *ret,
+	       struct err *e) MUST_CHECK;
+
 /* run.c: the backend's create, keep and drop. */
 int run_create(const struct sandbox_spec *spec, const char *id, const struct progress *p,
 	       int64_t deadline_ns, struct backend_owner **ret, struct err *e) MUST_CHECK;

@@ -210,7 +210,9 @@ const struct command cli_commands[] = {
 	  .summary = "print the log of a sandbox, or the output of a command in it",
 	  .about =
 		  "The log of a sandbox is what the kernel and the services in it wrote to the console, "
-		  "and its last MiB is kept. The output of commands is not part of it.\n\n"
+		  "and its last MiB is kept. The output of commands is not part of it. On AWS it is what "
+		  "CloudWatch has of the MicroVM, some seconds late; there is none without a role (asb "
+		  "create --role) that may write it.\n\n"
 		  "With ID it is what the agent holds of a command's output, about the last MiB: stdout "
 		  "on stdout, stderr on stderr. Its lines have no times, so --since and --timestamps do "
 		  "not go with it. To look on with -f neither signals the command nor ends it.\n\n"

@@ -218,9 +218,9 @@ const enum opt_id takes_wait_opts[] = { OPT_WAIT_TIMEOUT, PLACE,    OPT_JSON,
 					OPT_VERBOSE,	  OPT_HELP, OPT_COUNT };
 const enum opt_id takes_kill_opts[] = { OPT_SIGNAL, OPT_TO,	 PLACE,	   OPT_JSON,
 					OPT_QUIET,  OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-const enum opt_id takes_logs_opts[] = { OPT_FOLLOW, OPT_TAIL, OPT_SINCE, OPT_TIMESTAMPS,
-					PLACE,	    OPT_JSON, OPT_QUIET, OPT_VERBOSE,
-					OPT_HELP,   OPT_COUNT };
+const enum opt_id takes_logs_opts[] = { OPT_FOLLOW,    OPT_TAIL, OPT_SINCE, OPT_TIMESTAMPS,
+					OPT_LOG_GROUP, PLACE,	 OPT_JSON,  OPT_QUIET,
+					OPT_VERBOSE,   OPT_HELP, OPT_COUNT };
 const enum opt_id takes_forward_opts[] = { OPT_ADDRESS,	      OPT_REMOTE_PORT, OPT_LOCAL_PORT,
 					   OPT_POLL_INTERVAL, PLACE,	       OPT_JSON,
 					   OPT_QUIET,	      OPT_VERBOSE,     OPT_HELP,

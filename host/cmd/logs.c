@@ -24,13 +24,15 @@
  */
 
 #define LOG_MAX	    (64U << 20)
-#define FOLLOW_NS   (200L * 1000000)
+#define FOLLOW_NS   (200LL * 1000000)
+#define ASK_NS	    (2000LL * 1000000) /* where each look is a request */
 #define ALIVE_TURNS 5 /* of those, between two looks whether the sandbox still runs */
+#define LATE_TURNS  3 /* of requests, after its end: what is logged comes late */
 
 struct log {
 	const struct cli *c;
 	const struct core_named *n;
-	int fd;
+	struct backend_log log;
 	off_t at;	     /* read so far */
 	struct buf text;     /* not shown yet */
 	struct buf shown;    /* what goes out next */
@@ -106,13 +108,16 @@ static int read_more(struct log *l, struct err *e)
 	char p[4096];
 	ssize_t k = 1;
 
-	if (fstat(l->fd, &st) == 0 && st.st_size < l->at) {
+	if (l->log.anew)
+		l->at = 0;
+	l->log.anew = false;
+	if (fstat(l->log.fd, &st) == 0 && st.st_size < l->at) {
 		l->at = 0;
 		l->again = true;
 		buf_clear(&l->text);
 	}
 	while (k > 0) {
-		k = pread(l->fd, p, sizeof(p), l->at);
+		k = pread(l->log.fd, p, sizeof(p), l->at);
 		if (k < 0 && errno == EINTR)
 			k = 1;
 		else if (k < 0)
@@ -134,24 +139,34 @@ static bool is_running(const struct log *l)
 	       i.state != SANDBOX_TERMINATED;
 }
 
+static void pause_for(int64_t ns)
+{
+	const struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+	(void)nanosleep(&t, NULL);
+}
+
 /* Until the sandbox has ended, or a signal ends us. */
 static int follow(struct log *l, struct err *e)
 {
-	const struct timespec step = { .tv_nsec = FOLLOW_NS };
+	unsigned late = l->log.more ? LATE_TURNS : 0;
 	bool alive = true;
 	int r = 0;
 
 	for (unsigned turn = 1; r == 0; turn++) {
-		if (turn % ALIVE_TURNS == 0)
+		if (alive && turn % ALIVE_TURNS == 0)
 			alive = is_running(l);
-		r = read_more(l, e);
-		if (r == 0 && take_lines(l, !alive) < 0)
+		if (l->log.more)
+			r = l->log.more(&l->log, e);
+		if (r == 0)
+			r = read_more(l, e);
+		if (r == 0 && take_lines(l, !alive && !late) < 0)
 			r = err_set(e, ERR_INTERNAL, ENOMEM, "reading the log");
 		if (r == 0)
 			r = show(l);
-		if (!alive)
+		if (!alive && !late--)
 			break;
-		(void)nanosleep(&step, NULL);
+		pause_for(l->log.more ? ASK_NS : FOLLOW_NS);
 	}
 	return r;
 }
@@ -189,20 +204,28 @@ static int console(struct log *l, struct err *e)
 
 static int show_console(const struct cli *c, const struct core_named *n, struct err *e)
 {
-	struct log l = { .c = c, .n = n, .fd = -1, .since = c->val[OPT_SINCE].ns };
+	const struct opt_value *v = c->val;
+	struct log l = { .c = c, .n = n, .log = BACKEND_LOG_NONE };
+	const struct log_wish w = { .since_ns = v[OPT_SINCE].set ? v[OPT_SINCE].ns : INT64_MIN,
+				    .tail = v[OPT_TAIL].set ? v[OPT_TAIL].number : UINT64_MAX,
+				    .wait = v[OPT_FOLLOW].set,
+				    .group = v[OPT_LOG_GROUP].text };
 	int r;
 
-	if (!c->val[OPT_SINCE].set)
-		l.since = INT64_MIN;
+	l.since = w.since_ns;
+	if (w.group && n->backend == &backend_local) {
+		(void)err_set(e, ERR_USAGE, 0, "--log-group: only sandboxes on AWS have one");
+		return -EINVAL;
+	}
 	buf_init(&l.text, LOG_MAX);
 	buf_init(&l.shown, LOG_MAX);
-	r = n->backend->open_log ? n->backend->open_log(n->record.microvm_id, &l.fd, e)
+	r = n->backend->open_log ? n->backend->open_log(n->record.microvm_id, &w, &l.log, e)
 				 : cmd_unsupported(n->backend, "show logs", e);
 	if (r == -ENOENT)
 		(void)err_set(e, ERR_NOT_FOUND, 0, "there is no log of '%s'", c->names[0]);
 	if (r == 0)
 		r = console(&l, e);
-	fd_close(&l.fd);
+	backend_log_done(&l.log);
 	buf_done(&l.text);
 	buf_done(&l.shown);
 	return r;
@@ -237,6 +260,11 @@ static int show_output(const struct cli *c, const struct core_named *n, struct e
 	struct exec_result res = { .end = EXEC_ENDED };
 	int r = 0;
 
+	if (c->val[OPT_LOG_GROUP].set) {
+		(void)err_set(e, ERR_USAGE, 0,
+			      "--log-group: the output of a command is in the sandbox");
+		return -EINVAL;
+	}
 	if (c->val[OPT_SINCE].set || c->val[OPT_TIMESTAMPS].set) {
 		(void)err_set(e, ERR_USAGE, 0,
 			      "--since and --timestamps: the output of a command has no times");
@@ -285,5 +313,5 @@ int cmd_logs(const struct cli *c)
 	if (r < 0 && c->names_len > 1)
 		return cmd_fail(c, &e,
 				e.code == ERR_USAGE ? NULL : execid_hint(&e, r, c->names[0]));
-	return r < 0 ? cmd_fail(c, &e, cmd_hint(&e, c->names[0])) : 0;
+	return r < 0 ? cmd_fail(c, &e, r == -ENODATA ? NULL : cmd_hint(&e, c->names[0])) : 0;
 }

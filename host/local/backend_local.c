@@ -308,15 +308,17 @@ static int local_connect(const char *id, uint16_t port, int64_t deadline_ns, int
 	return 0;
 }
 
-static int local_open_log(const char *id, int *ret_fd, struct err *e)
+static int local_open_log(const char *id, const struct log_wish *w, struct backend_log *ret,
+			  struct err *e)
 {
 	AUTO_FD dirfd = -1;
-	int r = vmdir_open(id, &dirfd, e);
+	int r = w->group ? err_set(e, ERR_USAGE, EINVAL, "a log group: that is of AWS")
+			 : vmdir_open(id, &dirfd, e);
 
 	if (r < 0)
 		return r;
-	*ret_fd = openat(dirfd, "console.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return *ret_fd < 0 ? err_set(e, ERR_IO, errno, "console.log of the sandbox") : 0;
+	ret->fd = openat(dirfd, "console.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return ret->fd < 0 ? err_set(e, ERR_IO, errno, "console.log of the sandbox") : 0;
 }
 
 static void local_collect(void)

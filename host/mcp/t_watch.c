@@ -21,6 +21,7 @@
 
 #define LOG_MAX	    (64U << 20)
 #define STEP_MS	    100
+#define ASK_MS	    2000 /* where each look is a request */
 #define EVENTS_MAX  10000
 #define STAMP_BYTES 27 /* of a line's time, without the space behind it */
 
@@ -52,6 +53,8 @@ struct lines {
 	struct cursor now; /* of the last line seen */
 	struct buf text;   /* lines that are wanted */
 	uint64_t count;
+	uint64_t tail; /* what comes before the last TAIL lines is not asked for */
+	bool asked;    /* each look is a request */
 };
 
 static int add_line(struct lines *l, const char *p, size_t n)
@@ -81,20 +84,27 @@ static int add_line(struct lines *l, const char *p, size_t n)
 
 static int read_log(struct mcp_job *j, const struct core_named *n, struct lines *l, struct err *e)
 {
+	struct log_wish w = { .since_ns = l->since,
+			      .tail = l->tail,
+			      .group = job_str(j, "log_group") };
+	struct backend_log log = BACKEND_LOG_NONE;
 	AUTO_BUF all;
-	AUTO_FD fd = -1;
 	int r;
 
 	buf_init(&all, LOG_MAX);
 	if (!n->backend->open_log)
 		return job_unsupported(n->backend, "logs", e);
-	r = n->backend->open_log(n->record.microvm_id, &fd, e);
-	if (r == -ENOENT) {
+	if (l->at.stamp[0]) /* the lines of that moment are counted */
+		ignore_result(since_parse(l->at.stamp, 0, &w.since_ns));
+	r = n->backend->open_log(n->record.microvm_id, &w, &log, e);
+	if (r == -ENOENT || r == -ENODATA)
 		j->code = "not_found";
+	if (r == -ENOENT)
 		return err_set(e, ERR_NOT_FOUND, 0, "there is no log of '%s'", n->record.name);
-	}
 	if (r == 0)
-		r = fd_read_all(fd, &all);
+		r = fd_read_all(log.fd, &all);
+	l->asked = log.more != NULL;
+	backend_log_done(&log);
 	for (size_t at = 0; r == 0 && at < all.len;) {
 		const char *p = all.p + at, *nl = memchr(p, '\n', all.len - at);
 
@@ -140,7 +150,7 @@ static int64_t unix_now(void)
 
 int tool_logs_read(struct mcp_job *j, struct err *e)
 {
-	struct lines l = { .grep = job_str(j, "grep"), .since = INT64_MIN };
+	struct lines l = { .grep = job_str(j, "grep"), .since = INT64_MIN, .tail = UINT64_MAX };
 	int64_t tail = job_int(j, "tail");
 	struct core_named n;
 	int r;
@@ -150,9 +160,12 @@ int tool_logs_read(struct mcp_job *j, struct err *e)
 	r = job_find(j, &n, "not_found", e);
 	if (r < 0)
 		return r;
+	tail = tail < 1 ? 1 : tail > 10000 ? 10000 : tail;
+	if (!l.grep)
+		l.tail = (uint64_t)tail;
 	buf_init(&l.text, LOG_MAX);
 	r = read_log(j, &n, &l, e);
-	last_lines(&l, tail < 1 ? 1 : tail > 10000 ? 10000 : (uint64_t)tail);
+	last_lines(&l, (uint64_t)tail);
 	if (r == 0)
 		r = tell_log(j, &l);
 	core_named_done(&n);
@@ -165,7 +178,7 @@ int tool_logs_stream(struct mcp_job *j, struct err *e)
 	const char *from = job_str(j, "cursor");
 	double wait = job_num(j, "follow_timeout_ms");
 	int64_t until = loop_now() + (int64_t)((wait > 60000 ? 60000 : wait > 0 ? wait : 0) * 1e6);
-	struct lines l = { .since = INT64_MIN };
+	struct lines l = { .since = INT64_MIN, .tail = UINT64_MAX };
 	char cursor[STAMP_BYTES + 24] = "";
 	struct core_named n;
 	int r;
@@ -179,7 +192,7 @@ int tool_logs_stream(struct mcp_job *j, struct err *e)
 		return r;
 	buf_init(&l.text, LOG_MAX);
 	while ((r = read_log(j, &n, &l, e)) == 0 && l.count == 0 && loop_now() < until) {
-		(void)poll(NULL, 0, STEP_MS);
+		(void)poll(NULL, 0, l.asked ? ASK_MS : STEP_MS);
 		l.now = (struct cursor){ .n = 0 };
 	}
 	if (l.now.stamp[0])

@@ -371,7 +371,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def for_logs(self, body):
         if self.headers.get("Content-Type") != "application/x-amz-json-1.1":
             raise Bad(400, "ValidationError", "content type")
-        return self.server.account.logs(self.headers.get("x-amz-target", ""), body)
+        op, _, answer = self.server.account.logs(self.headers.get("x-amz-target", ""), body)
+        self.server.account.calls.append(op)
+        return op, answer
 
     def for_s3(self, body):
         a = self.server.account

@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images of the stand-in's account (account.py): made by builds that end after some looks at them, in versions; and the log of
-CloudWatch that builds write to. Requests have been checked against the models when they come here."""
-import json
+"""The images of the stand-in's account (account.py): made by builds that end after some looks at them, in versions. Requests have been
+checked against the models when they come here."""
 import time
 
+from cloudwatch import CloudWatch
 from model import Bad
-
-try:
-    import botocore.loaders
-    LOGS = botocore.loaders.Loader().load_service_model("logs", "service-2")
-except ImportError:
-    LOGS = None  # then requests for logs are not checked against a model
 
 ACCOUNT, REGION = "123456789012", "eu-west-1"
 MANAGED = f"arn:aws:lambda:{REGION}:aws:microvm-image:al2023-1"
@@ -18,7 +12,7 @@ MEMORY = [512, 1024, 2048, 4096, 8192]
 REASON = "The container image build failed."
 
 
-class Images:
+class Images(CloudWatch):
     def image(self, v):
         i = self.images.get(v["imageIdentifier"])
         if not i:
@@ -158,33 +152,3 @@ class Images:
             raise Bad(404, "ResourceNotFoundException", "no such managed image")
         return {"items": [{"imageArn": v["imageIdentifier"], "imageVersion": x, "createdAt": 1.0, "updatedAt": 1.0, "status": "AVAILABLE"}
                           for x in ("1", "0")], "nextToken": None}
-
-    # --- CloudWatch Logs
-
-    def check_logs(self, op, v):
-        if not LOGS:
-            return
-        s = LOGS["shapes"]
-        members = s[LOGS["operations"][op]["input"]["shape"]]["members"]
-        for name, value in v.items():
-            kind = s[members[name]["shape"]]["type"] if name in members else None
-            if not isinstance(value, {"string": str, "long": int, "integer": int, "boolean": bool}.get(kind, ())):
-                raise Bad(400, "ValidationError", f"{name}={value!r} of {op}")
-
-    def logs(self, target, body):
-        """(operation, answer). `log` has (group, stream, time in ms, message)."""
-        op, v = target.partition("Logs_20140328.")[2], json.loads(body)
-        if op not in ("FilterLogEvents", "GetLogEvents"):
-            raise Bad(400, "ValidationError", f"logs: {target}")
-        self.check_logs(op, v)
-        self.calls.append(op)
-        if not any(g == v["logGroupName"] for g, *_ in self.log):
-            raise Bad(400, "ResourceNotFoundException", "The specified log group does not exist.")
-        found = [{"logStreamName": s, "timestamp": t, "message": m, "ingestionTime": t, "eventId": "e"} for g, s, t, m in self.log
-                 if g == v["logGroupName"] and t >= v.get("startTime", 0) and (s == v["logStreamName"] if "logStreamName" in v
-                                                                              else s.startswith(v.get("logStreamNamePrefix", "")))]
-        at = int(v.get("nextToken", "f/0")[2:])
-        part, to = found[at:at + 3], min(at + 3, len(found))
-        if op == "GetLogEvents":
-            return op, {"events": part, "nextForwardToken": f"f/{to}", "nextBackwardToken": "b/0"}
-        return op, {"events": part, "nextToken": f"f/{to}"} if to < len(found) else {"events": part}

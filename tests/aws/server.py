@@ -14,6 +14,7 @@ import time
 import urllib.parse
 import uuid
 
+from cloudwatch import CloudWatch
 from model import Bad, Model, parse_authorization, signature
 
 ACCOUNT = "123456789012"
@@ -53,7 +54,7 @@ class Fault:
         self.body, self.headers, self.cut, self.late = body, headers, cut, late
 
 
-class Aws:
+class Aws(CloudWatch):
     """The service. `calls` has (operation, members) of all that was accepted, `refused` what was not and why."""
 
     def __init__(self, region="us-east-1", start_after=1, backend=None):
@@ -75,6 +76,7 @@ class Aws:
         self.url = f"https://localhost:{self.api.server_port}"
         self.plain = self.listen(Metadata, tls=False)
         self.metadata = f"http://127.0.0.1:{self.plain.server_port}"
+        self.log = []
         self.roles, self.sso_tokens, self.imds, self.container_token = {}, {}, {}, None
 
     def listen(self, handler, tls=True, **more):
@@ -116,7 +118,8 @@ class Aws:
         for name in named:
             if (name.startswith("x-amz-") or name == "content-type") and name not in auth["signed"]:
                 raise Bad(403, "InvalidSignatureException", f"{name} is not signed")
-        if auth["scope"][1:] != (self.region, "lambda" if not path == "/" else "sts"):
+        service = "lambda" if path != "/" else "logs" if "x-amz-target" in named else "sts"
+        if auth["scope"][1:] != (self.region, service):
             raise Bad(403, "InvalidSignatureException", f"Credential should be scoped to another region or service: {auth['scope']}")
         want = signature(method, path, query, [(k.lower(), v) for k, v in headers], body, secret, auth)
         if want != auth["signature"]:
@@ -304,7 +307,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def refuse(self, bad, path, query, body):
         self.aws.refused.append((self.command, path, query, body, bad.status, bad.message))
-        if path == "/":
+        if "x-amz-target" in self.headers:
+            self.reply(bad.status, {"__type": "com.amazonaws.logs#" + bad.kind, "message": bad.message})
+        elif path == "/":
             self.reply(bad.status, {"Error": {"Code": bad.kind, "Message": bad.message, "Type": "Sender"}, "RequestId": "r"})
         else:
             self.reply(bad.status, {"message": bad.message}, [("X-Amzn-Errortype", bad.kind + ":http://x/")] if bad.kind else ())
@@ -330,6 +335,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             if path in ("/token", "/federation/credentials"):
                 return self.sso(path, query, body)
+            if "x-amz-target" in self.headers:
+                return self.for_logs(query, body)
             if path == "/":
                 form = dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True))
                 if form.get("Action") != "AssumeRoleWithWebIdentity":
@@ -345,6 +352,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(model.operations[name]["http"].get("responseCode", 200), aws.call(name, values))
         except Bad as bad:
             return self.refuse(bad, path, query, body)
+
+    def for_logs(self, query, body):
+        aws = self.aws
+        aws.verify(self.command, "/", query, self.headers.items(), body)
+        if self.headers.get("Content-Type") != "application/x-amz-json-1.1":
+            raise Bad(400, "ValidationError", "content type")
+        f = aws.fault(self.headers["x-amz-target"].partition(".")[2])
+        if f:
+            return self.fail(f)
+        with aws.lock:
+            op, members, answer = aws.logs(self.headers["x-amz-target"], body)
+            aws.calls.append((op, members))
+        return self.reply(200, answer)
 
     def sso(self, path, query, body):
         aws = self.aws

@@ -184,6 +184,60 @@ static void test_stream(struct aws *a)
 	again();
 }
 
+static void test_last(struct aws *a)
+{
+	const struct logs_query q = { .group = LOGS_GROUP "g",
+				      .stream = "2026/11/30[1.0]vm",
+				      .since_ms = 7 };
+	struct seen s = { .stop_at = NULL };
+	struct err e = ERR_INIT;
+	AUTO_BUF token;
+
+	buf_init(&token, LOGS_TOKEN_MAX);
+	buf_init(&s.text, 4096);
+	will_answer(
+		200,
+		"{\"events\":[{\"timestamp\":3,\"message\":\"c\"},{\"timestamp\":4,\"message\":\"d\"}],"
+		"\"nextForwardToken\":\"f/4\",\"nextBackwardToken\":\"b/2\"}");
+	will_answer(200,
+		    "{\"events\":[],\"nextForwardToken\":\"f/x\",\"nextBackwardToken\":\"b/1\"}");
+	will_answer(
+		200,
+		"{\"events\":[{\"timestamp\":1,\"message\":\"a\"},{\"timestamp\":2,\"message\":\"b\"}],"
+		"\"nextForwardToken\":\"f/y\",\"nextBackwardToken\":\"b/0\"}");
+	ok_int(logs_last(a, &q, 4, &token, on_event, &s, &e), 0, e.msg);
+	ok_str(s.text.p, "1  a|2  b|3  c|4  d|",
+	       "the pages in their order, also behind an empty one");
+	ok_int(srv.n, 3, "until there are as many");
+	ok_str(token.p, "f/4", "what comes next is behind the first page");
+	ok_str(asked(0, "startFromHead"), "", "from the end");
+	ok_str(asked(0, "limit"), "4", "so many");
+	ok_str(asked(0, "nextToken"), "", "no token at first");
+	ok_str(asked(0, "startTime"), "7", "the time");
+	ok_str(asked(2, "limit"), "2", "the rest");
+	ok_str(asked(2, "nextToken"), "b/1", "the page before");
+	again();
+	buf_clear(&token);
+	buf_clear(&s.text);
+	will_answer(200, "{\"events\":[{\"timestamp\":1,\"message\":\"a\"}],"
+			 "\"nextForwardToken\":\"f/1\",\"nextBackwardToken\":\"b/0\"}");
+	will_answer(200,
+		    "{\"events\":[],\"nextForwardToken\":\"f/0\",\"nextBackwardToken\":\"b/0\"}");
+	ok_int(logs_last(a, &q, UINT64_MAX - 1, &token, on_event, &s, &e), 0, e.msg);
+	ok_str(s.text.p, "1  a|", "all there is");
+	ok_str(asked(0, "limit"), "10000", "AWS's most");
+	again();
+	buf_clear(&token);
+	will_answer(200, "{\"events\":[],\"nextBackwardToken\":\"b/0\"}");
+	ok_int(logs_last(a, &q, 1, &token, on_event, &s, &e), -EBADMSG, e.msg);
+	again();
+	will_answer(400, "{\"__type\":\"AccessDeniedException\",\"message\":\"not authorized\"}");
+	ok_int(logs_last(a, &q, 1, &token, on_event, &s, &e), -EACCES, e.msg);
+	ok_int(e.code, ERR_DENIED, "it is told apart");
+	buf_done(&s.text);
+	again();
+}
+
 static void test_search(struct aws *a)
 {
 	const struct logs_query q = { .group = LOGS_GROUP "g",
@@ -232,6 +286,7 @@ int main(void)
 	ok_int(start(), 0, "a server");
 	ok_int(aws_open(NULL, &a, &e), 0, e.msg);
 	test_stream(a);
+	test_last(a);
 	test_search(a);
 	aws_close(a);
 	return tap_done();

@@ -12,6 +12,7 @@
 #include "host/backend.h"
 #include "host/net/curlio.h"
 #include "host/net/tls.h"
+#include "host/net/why.h"
 #include "lib/fd.h"
 #include "lib/proto.h"
 #include "lib/str.h"
@@ -48,6 +49,7 @@ struct http_call {
 	struct curlio_call io;	  /* its handle is owned */
 	struct curl_slist *heads; /* owned */
 	struct buf body;
+	char why[CURL_ERROR_SIZE];
 	int placeholder; /* libcurl's; -1 = none, or the stream is in its place already */
 	int stream;	 /* owned; -1 = none */
 	int data_error;	 /* what spec.data ended the call with */
@@ -155,11 +157,18 @@ static void call_free(struct http_call *c)
 
 static void explain(const struct http_call *c, CURLcode code, struct err *e)
 {
+	char why[WHY_LEN];
+
 	if (c->data_error) {
 		(void)err_set(e, c->data_error == -EPROTO ? ERR_INTERNAL : ERR_IO, -c->data_error,
 			      "reading the agent's answer");
 	} else if (code == CURLE_COULDNT_CONNECT && c->http->connect_err.msg[0]) {
 		*e = c->http->connect_err;
+	} else if (c->http->tls &&
+		   (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_PROXY)) {
+		why_say(code, c->why, true, why);
+		(void)err_set(e, ERR_UNAVAILABLE, 0, "the sandbox's endpoint: %s", why);
+		e->errnum = ECONNRESET; /* for who asks again, as a cut connection */
 	} else if (code == CURLE_OPERATION_TIMEDOUT) {
 		(void)err_set(e, ERR_TIMEOUT, ETIMEDOUT,
 			      "the agent in the sandbox does not answer");
@@ -289,6 +298,7 @@ static bool set_peer(struct http_call *c)
 
 	if (c->http->tls)
 		return tls_use(c->http->tls, easy) == 0 &&
+		       curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, c->why) == CURLE_OK &&
 		       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https") == CURLE_OK &&
 		       curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
 					(long)(HTTP_CONNECT_NS / 1000000)) == CURLE_OK;

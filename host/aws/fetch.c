@@ -9,6 +9,7 @@
 
 #include "host/net/curlio.h"
 #include "host/net/tls.h"
+#include "host/net/why.h"
 #include "lib/loop.h"
 #include "lib/str.h"
 #include "version.h"
@@ -187,6 +188,7 @@ static int explain(const struct exchange *x, const struct fetch_request *q, stru
 	const char *host = strstr(q->url, "://") + 3;
 	int errnum = ECONNRESET;
 	enum err_code code = ERR_UNAVAILABLE;
+	char why[WHY_LEN];
 
 	switch ((int)x->code) { /* of the many codes, those that mean something to us */
 	case CURLE_COULDNT_RESOLVE_HOST:
@@ -212,8 +214,8 @@ static int explain(const struct exchange *x, const struct fetch_request *q, stru
 	default:
 		break;
 	}
-	(void)err_set(e, code, 0, "%.*s: %.250s", host_of(host), host,
-		      x->why[0] ? x->why : curl_easy_strerror(x->code));
+	why_say(x->code, x->why, !q->direct, why);
+	(void)err_set(e, code, 0, "%.*s: %s", host_of(host), host, why);
 	if (e)
 		e->errnum = errnum;
 	return -errnum;

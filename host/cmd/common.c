@@ -29,7 +29,7 @@ static const char *hint_form(const struct err *e, bool named)
 			return "asb ls lists the sandboxes there are";
 		return named ? "to forget it: asb rm %s" : NULL;
 	case ERR_UNAVAILABLE:
-		if (named)
+		if (named && e->errnum != ECONNREFUSED)
 			return "asb start %s starts it when it is stopped or has ended";
 		return "asb doctor checks what this machine can do";
 	case ERR_UNSUPPORTED:

@@ -70,6 +70,8 @@ int main(int argc, char **argv)
 	fill_standard_streams();
 	(void)signal(SIGPIPE,
 		     SIG_IGN); /* told by EPIPE, so that what was begun is cleaned up first */
+	(void)signal(SIGCHLD,
+		     SIG_DFL); /* ignored by some who start us: then no child could be waited for */
 	r = cli_parse(&c, argc, argv, &e);
 	out_init(&c);
 	if (r < 0)

@@ -159,6 +159,8 @@ int loop_signals(struct loop *l, const sigset_t *set, void (*fn)(void *arg, cons
 
 	if (sigprocmask(SIG_BLOCK, set, NULL) < 0)
 		return -errno;
+	if (sigismember(set, SIGCHLD))
+		(void)signal(SIGCHLD, SIG_DFL);
 	fd = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		return -errno;

@@ -87,7 +87,10 @@ void loop_add_prepare(struct loop *l, struct loop_prepare *p);
 void loop_del_prepare(struct loop *l,
 		      struct loop_prepare *p); /* not from inside a preparer; fine when not added */
 
-/* Blocks the signals of SET for the process and delivers them to FN from the loop. Once per loop. */
+/*
+ * Blocks the signals of SET for the process and delivers them to FN from the loop. Once per loop. A SIGCHLD in SET is no longer
+ * ignored when whoever started us had done so: children of such a process cannot be waited for (wait(2)).
+ */
 int loop_signals(struct loop *l, const sigset_t *set, void (*fn)(void *arg, const void *siginfo),
 		 void *arg) MUST_CHECK;
 

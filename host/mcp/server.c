@@ -268,9 +268,6 @@ int mcp_serve(const struct mcp_config *c)
 	if (r == 0) {
 		s->cfg = c;
 		s->notify_fd = -1;
-		(void)signal(
-			SIGCHLD,
-			SIG_DFL); /* ignored by some who start us: then nothing could be reaped */
 		r = begin(s);
 	}
 	if (r == 0)

@@ -110,9 +110,11 @@ static void drain(int fd)
 
 	while (left > 0) {
 		struct pollfd w = { .fd = fd, .events = POLLIN };
+		ssize_t k = poll(&w, 1, (int)(left / 1000000) + 1) > 0
+				    ? recv(fd, p, sizeof(p), MSG_DONTWAIT)
+				    : 1;
 
-		if (poll(&w, 1, (int)(left / 1000000) + 1) > 0 &&
-		    recv(fd, p, sizeof(p), MSG_DONTWAIT) <= 0 && errno != EAGAIN)
+		if (k == 0 || (k < 0 && errno != EAGAIN && errno != EINTR))
 			return;
 		left = until - loop_now();
 	}

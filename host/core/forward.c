@@ -147,7 +147,7 @@ static void tell_refused(const struct port *p, const struct err *e)
  * The child: from here on there is nothing but FD and one connection into the sandbox. Unless both
  * directions came to their ends FD is reset, also when we are killed.
  */
-NORETURN static void serve(const struct port *p, int fd)
+NORETURN static void serve(const struct port *p, int fd, pid_t parent)
 {
 	struct core_named *n = p->f->n;
 	const struct linger reset = { .l_onoff = 1 }, orderly = { .l_onoff = 0 };
@@ -158,7 +158,7 @@ NORETURN static void serve(const struct port *p, int fd)
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)) < 0 ||
-	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() == 1 || dup2(fd, 3) < 0)
+	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || dup2(fd, 3) < 0)
 		_exit(1);
 	fd_close_from(4);
 	if (core_wake(n, &e) < 0 ||
@@ -186,7 +186,7 @@ static void on_connection(struct loop_watch *w, uint32_t events)
 	unsigned slot = 0;
 	int on = 1;
 	AUTO_FD fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC);
-	pid_t pid;
+	pid_t pid, parent = getpid();
 
 	(void)events;
 	if (fd < 0)
@@ -197,7 +197,7 @@ static void on_connection(struct loop_watch *w, uint32_t events)
 		slot++;
 	pid = slot < CHILDREN_MAX ? fork() : -1;
 	if (pid == 0)
-		serve(p, fd);
+		serve(p, fd, parent);
 	if (pid < 0)
 		return;
 	f->children[slot] = (struct child){ pid, p };

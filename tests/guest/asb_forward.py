@@ -13,9 +13,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from _agentd import TOP, done, equal, ok  # noqa: E402
+from _agentd import TOP, done, equal, ok, skip  # noqa: E402
 
 ASB = os.environ.get("ASB", os.path.join(TOP, "build/bin/asb"))
 if not os.access(ASB, os.X_OK):
@@ -39,16 +40,44 @@ os.chdir(vm)
 LINK = socket.socket(socket.AF_UNIX)
 LINK.bind("link.sock")
 LINK.listen(8)
-P = subprocess.Popen([ASB, "forward", "app", "0:80"], env={"PATH": os.environ["PATH"], "HOME": home}, stdout=subprocess.PIPE,
-                     stderr=subprocess.PIPE)
-LINE = P.stdout.readline().decode()
-PORT = int((re.match(r"forwarding 127\.0\.0\.1:(\d+) -> app:80 ", LINE) or [0, 0])[1])
+LINK.settimeout(60)
+
+
+def forward(*prefix):
+    """A forward of port 80, and the port that was picked for it."""
+    p = subprocess.Popen([*prefix, ASB, "forward", "app", "0:80"], env={"PATH": os.environ["PATH"], "HOME": home},
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    line = p.stdout.readline().decode()
+    port = int((re.match(r"forwarding 127\.0\.0\.1:(\d+) -> app:80 ", line) or [0, 0])[1])
+    ok(port > 0, "a port is picked", line)
+    return p, port
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return f.read().split()
+
+
+def until_alone(pid):
+    end = time.monotonic() + 60
+    while children(pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not children(pid)
+
+
+def cpu_of_children(pid):
+    """Seconds of those that have been reaped."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        times = f.read().rsplit(")", 1)[1].split()
+    return (int(times[13]) + int(times[14])) / os.sysconf("SC_CLK_TCK")
+
+
+P, PORT = forward()
 
 
 def connection():
     """Both ends: the local client's, and the supervisor's with what came along."""
     mine = socket.create_connection(("127.0.0.1", PORT), timeout=60)
-    LINK.settimeout(60)
     theirs, _ = LINK.accept()
     line, fds, _, _ = socket.recv_fds(theirs, 64, 4)
     equal((line, len(fds)), (b"CONNECT 80\n", 1), "asked for, with a socket")
@@ -65,7 +94,7 @@ def rest(s):
         return got, "reset"
 
 
-if ok(PORT > 0, "a port is picked", LINE):
+if PORT:
     c, s, end = connection()
     s.sendall(b"OK\nwhole")
     end.sendall(b"\0")
@@ -91,6 +120,16 @@ if ok(PORT > 0, "a port is picked", LINE):
     equal(rest(c), (b"whole", "end"), "an older supervisor tells nothing")
     c.close()
 
+    for _ in range(4):
+        c, s, end = connection()
+        s.sendall(b"OK\nhalf")
+        s.close()  # and nothing comes along
+        equal(c.recv(9), b"half", "half of something")
+        time.sleep(0.2)
+        c.close()
+    ok(until_alone(P.pid), "a client that goes after a cut leaves nobody")
+    ok(cpu_of_children(P.pid) < 1, "who does not keep a CPU busy until then", cpu_of_children(P.pid))
+
     c, s, end = connection()
     s.sendall(b"OK\nhalf")
     equal(c.recv(9), b"half", "half of something")
@@ -99,5 +138,26 @@ if ok(PORT > 0, "a port is picked", LINE):
     equal(P.wait(60), 0, "and is no failure")
 P.kill()
 P.communicate()
+
+IGNORE = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+P, PORT = forward(sys.executable, "-c", IGNORE)
+for _ in range(201 if PORT else 0):
+    c = socket.create_connection(("127.0.0.1", PORT), timeout=60)
+    s = LINK.accept()[0]
+    s.close()
+    c.close()
+ok(True, "over 200 connections one after the other, started by one who ignores SIGCHLD")
+P.kill()
+P.communicate()
+
+if os.geteuid() == 0:
+    P, PORT = forward("unshare", "--pid", "--fork", "--kill-child")
+    c, s, end = connection()
+    s.sendall(b"OK\nwhole")
+    equal(c.recv(9), b"whole", "as PID 1, as in a container")
+    P.kill()
+    P.communicate()
+else:
+    skip("as PID 1", "only root makes a PID namespace")
 shutil.rmtree(home)
 done()

@@ -167,7 +167,7 @@ static int load_installed(const char *name, struct image *ret, struct err *e)
 	char root[LOCAL_PATH_MAX];
 	int r = installed_root(root, e);
 
-	*ret = (struct image){ .installed = true };
+	*ret = (struct image){ .installed = true, .version = 1 }; /* unless it says another */
 	if (r == 0)
 		r = copy(ret->name, sizeof(ret->name), name);
 	if (r == 0)

@@ -112,8 +112,12 @@ static void test_versions(void)
 	bool same;
 	struct image *i;
 
+	put("share/images/base/image.json", "{\"name\":\"base\"}");
 	i = find("base");
-	ok(i && i->installed && i->version == 1, "the installed image");
+	ok(i && i->installed && i->version == 1, "the installed image, which needs no version");
+	put("share/images/base/image.json", "{\"name\":\"base\",\"version\":1}");
+	i = find("base");
+	ok(i && i->installed && i->version == 1, "nor another one");
 	ok_int((long long)make("base", "one", &same), 2,
 	       "a name of the installation goes on behind it");
 	i = find("base");

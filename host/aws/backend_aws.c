@@ -118,8 +118,7 @@ static int aws_inspect(const char *id, char **ret_json, struct err *e)
 	return *ret_json ? 0 : err_set(e, ERR_INTERNAL, ENOMEM, "inspect");
 }
 
-static int change(const char *id, enum aws_op_id op, enum sandbox_state want,
-		  const struct progress *p, int64_t deadline_ns, struct err *e)
+static int aws_suspend(const char *id, struct err *e)
 {
 	struct state_record rec;
 	struct aws *a;
@@ -127,29 +126,46 @@ static int change(const char *id, enum aws_op_id op, enum sandbox_state want,
 
 	if (r < 0)
 		return r;
-	r = vm_do(a, op, id, e);
+	r = vm_do(a, OP_SUSPEND_MICROVM, id, e);
 	if (r == 0)
-		r = vm_wait(a, id, want, p, deadline_ns, NULL, e);
+		r = vm_wait(a, id, SANDBOX_SUSPENDED, NULL, loop_now() + SUSPEND_NS, NULL, e);
 	state_record_done(&rec);
 	return r;
 }
 
-static int aws_suspend(const char *id, struct err *e)
-{
-	return change(id, OP_SUSPEND_MICROVM, SANDBOX_SUSPENDED, NULL, loop_now() + SUSPEND_NS, e);
-}
-
-static int aws_resume(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e)
+static int resume(struct aws *a, const char *id, const struct progress *p, int64_t deadline_ns,
+		  struct err *e)
 {
 	struct sandbox_info i;
-	int r = aws_info(id, &i, e);
+	cJSON *doc;
+	int r = vm_get(a, id, &doc, e);
 
-	if (r == 0 && (i.state == SANDBOX_TERMINATED || i.state == SANDBOX_TERMINATING))
+	if (r < 0)
+		return r;
+	vm_read(doc, &i);
+	cJSON_Delete(doc);
+	if (i.state == SANDBOX_TERMINATED || i.state == SANDBOX_TERMINATING)
 		return err_set(
 			e, ERR_CONFLICT, 0,
 			"the MicroVM has ended%s%s, and AWS keeps nothing of it to start again",
 			i.reason[0] ? ": " : "", i.reason);
-	return r < 0 ? r : change(id, OP_RESUME_MICROVM, SANDBOX_RUNNING, p, deadline_ns, e);
+	r = vm_do(a, OP_RESUME_MICROVM, id, e);
+	return r < 0 ? r : vm_wait(a, id, SANDBOX_RUNNING, p, deadline_ns, NULL, e);
+}
+
+static int aws_resume(const char *id, const struct progress *p, int64_t deadline_ns, struct err *e)
+{
+	struct state_record rec;
+	struct aws *a;
+	int r = session_of(id, &a, &rec, e);
+
+	if (r < 0)
+		return r;
+	fetch_cancel(a->fetch, p ? p->cancel : NULL);
+	r = resume(a, id, p, deadline_ns, e);
+	fetch_cancel(a->fetch, NULL);
+	state_record_done(&rec);
+	return r;
 }
 
 /* Terminate is accepted in every state; that it takes a moment is nobody's concern. */

@@ -372,24 +372,20 @@ static int wait_for(struct building *b, struct err *e)
 static int run(struct building *b, struct err *e)
 {
 	const char *version = b->now.active_version;
-	int r = check_spec(b->s, e);
+	int r = pack(b, e);
 
-	if (r == 0)
-		r = pack(b, e);
 	if (r == 0)
 		r = look(b, e);
 	if (r == 1) {
 		b->ret->unchanged = true;
 		r = 0;
 	} else if (r == 0) {
-		fetch_cancel(b->at.a->fetch, b->p ? b->p->cancel : NULL);
 		version = b->version;
 		r = upload(b, e);
 		if (r == 0)
 			r = make(b, e);
 		if (r == 0)
 			r = wait_for(b, e);
-		fetch_cancel(b->at.a->fetch, NULL);
 	}
 	return r < 0 ? r
 		     : str_format(b->ret->image, sizeof(b->ret->image), "%s:%llu", b->s->name,
@@ -405,7 +401,14 @@ int imagebuild_aws(const struct image_spec *s, const struct progress *p, struct 
 	*ret = (struct image_built){ .step = NULL };
 	b.began_ms = aws_now_s() * 1000 - EARLIER_MS;
 	buf_init(&b.zip, 1);
-	r = run(&b, e);
+	r = check_spec(s, e);
+	if (r == 0)
+		r = aws_session(NULL, &b.at.a, e);
+	if (r == 0) {
+		fetch_cancel(b.at.a->fetch, p ? p->cancel : NULL);
+		r = run(&b, e);
+		fetch_cancel(b.at.a->fetch, NULL);
+	}
 	buf_done(&b.zip);
 	return r;
 }

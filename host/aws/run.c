@@ -116,8 +116,10 @@ static int resolve(struct run *u, struct err *e)
 		return err_set(e, ERR_INVALID, 0, "the image is in %s, not in %.40s",
 			       u->image.region, region);
 	r = aws_session(is_arn ? u->image.region : region, &u->aws, e);
-	if (r == 0)
+	if (r == 0) {
+		fetch_cancel(u->aws->fetch, u->progress ? u->progress->cancel : NULL);
 		r = aws_region(u->aws, &u->region, e);
+	}
 	if (r < 0)
 		return r;
 	return is_arn ? str_format(u->arn, sizeof(u->arn), "%s", image) : by_name(u, image, e);
@@ -271,6 +273,7 @@ static int begin(struct run *u, struct err *e)
 
 	if (r < 0)
 		return r;
+	fetch_cancel(u->aws->fetch, NULL); /* whether it was made must be known */
 	r = ops_call(u->aws, OP_RUN_MICROVM, q, &w, e);
 	if (r == -ETIMEDOUT || r == -ECONNRESET) {
 		(void)err_wrap(e, "a MicroVM may have been started (asb ls --all shows it)");

@@ -3,6 +3,9 @@
 # VARIANTS: none
 """What goes wrong between asb and AWS: what is tried again and what is not, a clock that is wrong, answers that are no answers."""
 import json
+import os
+import signal
+import subprocess
 import time
 
 from _aws import Cloud, Fault, done, ok, same
@@ -86,6 +89,32 @@ def connections(cloud):
     cloud.call("start", "app")
 
 
+def interrupted(cloud):
+    """Ctrl-C while AWS does not answer."""
+    aws = cloud.aws
+    role = "arn:aws:iam::123456789012:role/build"
+    with open(os.path.join(cloud.home.top, "Dockerfile"), "w", encoding="ascii") as f:
+        f.write("FROM x\nCMD x\n")
+    cloud.call("stop", "app")
+    create = ("create", "other", "--image", "guest", "--backend", "aws")
+    build = ("image", "build", cloud.home.top, "--name", "x", "--bucket", "b", "--role", role, "--backend", "aws")
+    for what, op, words in (("a resumption", "ResumeMicrovm", ("start", "app")), ("the look for an image", None, create), ("a build", None, build)):
+        late = Fault(op, late=120, times=9)
+        aws.faults[:] = [late]
+        child = cloud.home.start(*words)
+        while late.times == 9 and child.poll() is None:
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        try:
+            err = child.communicate(timeout=30)[1]
+        except subprocess.TimeoutExpired:
+            child.kill()
+            err = child.communicate()[1]
+        same(child.returncode, -signal.SIGINT, f"{what} can be interrupted: {err[-200:]}")
+    aws.faults.clear()
+    same(list(cloud.state()), ["app"], "and leaves no name")
+
+
 with Cloud() as c:
     same(c.call("create", "app", "--image", IMAGE).returncode, 0, "a sandbox")
     retries(c)
@@ -93,5 +122,6 @@ with Cloud() as c:
     clock(c)
     pages(c)
     connections(c)
+    interrupted(c)
     same(c.call("rm", "app").returncode, 0, "rm")
 done()

@@ -20,7 +20,8 @@
  * of file is all that a cut shows, too; so the line may bring a socket along, which gets a byte
  * when the guest has ended its direction, before that end is passed on.
  *
- * A connection goes: asking (its line is peeked at, so that bytes behind it stay in the socket) ->
+ * A connection goes: asking (its line is peeked at, so that bytes behind it stay in the socket; half a line stays there too, so
+ * only what is new wakes us: EPOLLET) ->
  * waiting for the channel (asb-portd may be restarting) -> opening the stream -> bridged.
  */
 
@@ -300,7 +301,7 @@ static void on_listener(struct loop_watch *w, uint32_t events)
 		if (sock_accept(w->fd, &fd) < 0 || conn_new(vm, fd, &c) < 0)
 			return;
 		loop_arm(&vm->loop, &c->deadline, ASK_NS);
-		if (loop_add(&vm->loop, &c->watch, c->fd, EPOLLIN) < 0)
+		if (loop_add(&vm->loop, &c->watch, c->fd, EPOLLIN | EPOLLET) < 0)
 			conn_free(c);
 	}
 }

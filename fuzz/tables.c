@@ -9,6 +9,7 @@
 #include "fuzz/fuzz.h"
 #include "host/cmd/execs.c"
 #include "host/cmd/metrics.c"
+#include "lib/fd.h"
 
 const struct backend backend_local = { .name = "local" };
 

@@ -6,9 +6,10 @@ from model import Bad
 
 try:
     import botocore.loaders
-    LOGS = botocore.loaders.Loader().load_service_model("logs", "service-2")
+    LOADER = botocore.loaders.Loader()
+    LOGS = LOADER.load_service_model("logs", "service-2")
 except ImportError:
-    LOGS = None  # then requests are not checked against a model
+    LOADER = LOGS = None  # then requests, also to IAM, STS and EC2 (account.py), are not checked against models; the suites tell
 
 PAGE = 3  # events on a page, however many are asked for
 

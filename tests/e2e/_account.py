@@ -3,14 +3,16 @@
 import os
 import sys
 
-from _asb import Home, TOP, need_asb, same, skip_all
+from _asb import Home, TOP, need_asb, same, skip, skip_all
 
 sys.path.insert(0, os.path.join(TOP, "tests/aws"))
 if not os.path.exists(os.path.join(TOP, "tests/aws/model.py")):
     skip_all("tests/aws/model.py is missing")
-from account import ACCOUNT, REGION, Account  # noqa: E402,F401
+from account import ACCOUNT, LOADER, REGION, Account  # noqa: E402,F401
 
 need_asb()
+if not LOADER:
+    skip("requests to IAM, STS, EC2 and CloudWatch Logs against their models", "python3-botocore is missing (deps/apt-check.txt)")
 
 
 class AccountHome:

@@ -57,6 +57,8 @@ struct sandbox_spec { /* what create and run ask for; all strings borrowed */
 	int64_t max_duration_ns; /* ended after so long, suspended time included; 0 = never */
 	/* Of the platform; NULL = as configured, or none. */
 	const char *region, *role, *egress;
+	const char *const *ingress; /* what lets requests in, as --ingress has it; none = HTTP */
+	unsigned ingress_len;
 	/*
 	 * Called as soon as the platform has given the machine an id of its own, before anything is waited for: the
 	 * record is to have that one from now on. Negative: the machine is ended again. NULL: not wanted.

@@ -95,7 +95,12 @@ int arn_check_role(const char *s, struct err *e)
 		       "'%.150s' is not a role's ARN (arn:aws:iam::ACCOUNT:role/NAME)", s);
 }
 
-int arn_check_connector(const char *s, const char *region, struct err *e)
+static bool ends_with(const char *s, size_t n, const char *end)
+{
+	return n > strlen(end) && strcmp(s + n - strlen(end), end) == 0;
+}
+
+int arn_check_connector(const char *s, const char *region, enum arn_direction d, struct err *e)
 {
 	size_t len;
 	const char *rest = field(s, 5, &len);
@@ -103,10 +108,10 @@ int arn_check_connector(const char *s, const char *region, struct err *e)
 	if (!is_partition(s) || !field_is(s, 2, "lambda") || !rest ||
 	    !str_starts(rest, "network-connector:") || len < 20 || len > 300)
 		return err_set(e, ERR_INVALID, 0, "'%.150s' is not a network connector's ARN", s);
-	if (len > 8 && strcmp(rest + len - 8, "_INGRESS") == 0)
-		return err_set(e, ERR_INVALID, 0,
-			       "'%.150s' is a connector for what comes in, not for what goes out",
-			       s);
+	if (ends_with(rest, len, d == ARN_EGRESS ? "_INGRESS" : "_EGRESS"))
+		return err_set(e, ERR_INVALID, 0, "'%.150s' is a connector for what %s", s,
+			       d == ARN_EGRESS ? "comes in, not for what goes out"
+					       : "goes out, not for what comes in");
 	if (!field_is(s, 3, region))
 		return err_set(e, ERR_INVALID, 0,
 			       "the network connector '%.150s' is not in the image's region %s", s,

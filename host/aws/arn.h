@@ -23,8 +23,10 @@ bool arn_is_image_name(const char *s, size_t n); /* 1 to 64 letters, digits, '-'
 
 /* "arn:aws:iam::ACCOUNT:role/NAME" */
 int arn_check_role(const char *s, struct err *e) MUST_CHECK;
-/* A network connector of REGION: AWS's own or one's own. */
-int arn_check_connector(const char *s, const char *region, struct err *e) MUST_CHECK;
+/* A network connector of REGION: AWS's own or one's own; AWS's own, of its names' endings, is for that direction. */
+enum arn_direction { ARN_INGRESS, ARN_EGRESS };
+int arn_check_connector(const char *s, const char *region, enum arn_direction d, struct err *e)
+	MUST_CHECK;
 /* ERR_UNSUPPORTED where Lambda MicroVMs do not exist. */
 int arn_check_region(const char *region, struct err *e) MUST_CHECK;
 

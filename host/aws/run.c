@@ -6,6 +6,7 @@
 #include "host/aws/arn.h"
 #include "host/aws/call.h"
 #include "host/aws/fetch.h"
+#include "host/aws/ingress.h"
 #include "host/aws/ops.h"
 #include "host/aws/token.h"
 #include "host/aws/vm.h"
@@ -103,8 +104,8 @@ static int by_name(struct run *u, const char *image, struct err *e)
 	return find_image(u, name, e);
 }
 
-/* The session, and the ARN in u->arn. The region of an ARN is where the VM will be. */
-static int resolve(struct run *u, struct err *e)
+/* The session. The region of an ARN is where the VM will be. */
+static int place(struct run *u, struct err *e)
 {
 	const char *image = u->spec->image, *region = u->spec->region;
 	bool is_arn = str_starts(image, "arn:");
@@ -120,16 +121,16 @@ static int resolve(struct run *u, struct err *e)
 		fetch_cancel(u->aws->fetch, u->progress ? u->progress->cancel : NULL);
 		r = aws_region(u->aws, &u->region, e);
 	}
-	if (r < 0)
-		return r;
-	return is_arn ? str_format(u->arn, sizeof(u->arn), "%s", image) : by_name(u, image, e);
+	if (r == 0 && is_arn)
+		r = str_format(u->arn, sizeof(u->arn), "%s", image);
+	return r;
 }
 
 /* --- what is asked for --- */
 
-static bool add_one(cJSON *o, const char *name, const char *value)
+static bool add_one(cJSON *list, const char *value)
 {
-	cJSON *list = cJSON_AddArrayToObject(o, name), *v = cJSON_CreateString(value);
+	cJSON *v = cJSON_CreateString(value);
 
 	if (list && v && cJSON_AddItemToArray(list, v))
 		return true;
@@ -139,14 +140,14 @@ static bool add_one(cJSON *o, const char *name, const char *value)
 
 static bool add_connectors(const struct run *u, cJSON *q)
 {
-	char arn[160];
+	cJSON *in = cJSON_AddArrayToObject(q, "ingressNetworkConnectors");
+	char arn[INGRESS_ARN_MAX];
 
-	if (str_format(arn, sizeof(arn),
-		       "arn:aws:lambda:%s:aws:network-connector:aws-network-connector:HTTP_INGRESS",
-		       u->region) < 0 ||
-	    !add_one(q, "ingressNetworkConnectors", arn))
-		return false;
-	return !u->spec->egress || add_one(q, "egressNetworkConnectors", u->spec->egress);
+	for (unsigned i = 0; i < ingress_count(u->spec); i++)
+		if (ingress_arn(u->spec, i, u->region, arn) < 0 || !add_one(in, arn))
+			return false;
+	return !u->spec->egress ||
+	       add_one(cJSON_AddArrayToObject(q, "egressNetworkConnectors"), u->spec->egress);
 }
 
 /* Whole seconds, rounded up; OTHERWISE when NS is 0. */
@@ -243,7 +244,9 @@ static int check(struct run *u, struct err *e)
 	if (r == 0 && u->role)
 		r = arn_check_role(u->role, e);
 	if (r == 0 && u->spec->egress)
-		r = arn_check_connector(u->spec->egress, u->region, e);
+		r = arn_check_connector(u->spec->egress, u->region, ARN_EGRESS, e);
+	if (r == 0)
+		r = ingress_check(u->spec, u->region, e);
 	return r;
 }
 
@@ -364,7 +367,7 @@ static int start(struct run *u, struct err *e)
 	cJSON_Delete(doc);
 	if (r == 0 && u->progress && u->progress->fn)
 		u->progress->fn(u->progress->arg, "agent", 0);
-	if (r == 0)
+	if (r == 0 && ingress_has_http(u->spec))
 		r = wait_ready(u, e);
 	return r < 0 ? undo(u, r, e) : 0;
 }
@@ -379,9 +382,11 @@ int run_create(const struct sandbox_spec *spec, const char *id, const struct pro
 	(void)id; /* AWS gives it another one */
 	if (!o)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "the sandbox");
-	r = resolve(&u, e);
+	r = place(&u, e);
 	if (r == 0)
 		r = check(&u, e);
+	if (r == 0 && !u.arn[0])
+		r = by_name(&u, spec->image, e);
 	if (r == 0)
 		r = start(&u, e);
 	if (u.aws)

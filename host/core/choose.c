@@ -31,7 +31,8 @@ static int check_image(const char *image, struct err *e)
 static int check_size(const struct cli *c, const struct backend *b, struct err *e)
 {
 	static const enum opt_id sizes[] = { OPT_CPUS, OPT_MEMORY, OPT_NET, OPT_NO_TEMPLATE };
-	static const enum opt_id places[] = { OPT_REGION, OPT_PROFILE, OPT_ROLE, OPT_EGRESS };
+	static const enum opt_id places[] = { OPT_REGION, OPT_PROFILE, OPT_ROLE, OPT_EGRESS,
+					      OPT_INGRESS };
 
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
 		if (b->size_of_image && c->val[sizes[i]].set)
@@ -119,4 +120,6 @@ void core_platform(const struct cli *c, struct sandbox_spec *s)
 	s->region = c->val[OPT_REGION].set ? c->val[OPT_REGION].text : NULL;
 	s->role = c->val[OPT_ROLE].set ? c->val[OPT_ROLE].text : NULL;
 	s->egress = c->val[OPT_EGRESS].set ? c->val[OPT_EGRESS].text : NULL;
+	s->ingress = c->val[OPT_INGRESS].all;
+	s->ingress_len = c->val[OPT_INGRESS].all_len;
 }

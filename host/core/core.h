@@ -35,7 +35,7 @@ int core_images(const struct cli *c, const char *image, const struct backend **r
  */
 void core_place(const struct cli *c);
 
-/* What S says of the platform (--region, --role, --egress-connector); borrowed from C. */
+/* What S says of the platform (--region, --role, --egress-connector, --ingress); borrowed from C. */
 void core_platform(const struct cli *c, struct sandbox_spec *s);
 
 /*

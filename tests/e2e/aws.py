@@ -12,6 +12,8 @@ from _aws import Cloud, Fault, done, ok, one_line, same
 
 IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 ROLE = "arn:aws:iam::123456789012:role/run"
+MANAGED = "arn:aws:lambda:us-east-1:aws:network-connector:aws-network-connector:"
+OWN = "arn:aws:lambda:us-east-1:123456789012:network-connector:nc-"
 
 
 def lifecycle(cloud):
@@ -27,7 +29,7 @@ def lifecycle(cloud):
          "defaults are sent")
     same((run["logging"], run["ingressNetworkConnectors"]),
          ({"cloudWatch": {"logGroup": "/aws/lambda-microvms/guest"}},
-          ["arn:aws:lambda:us-east-1:aws:network-connector:aws-network-connector:HTTP_INGRESS"]), "logging and ingress too")
+          [MANAGED + "HTTP_INGRESS"]), "logging and ingress too")
     same(cloud.state()["app"], {"name": "app", "microvm_id": vm, "endpoint": aws.vms[vm]["endpoint"], "image_arn": IMAGE,
                                 "region": "us-east-1"}, "the record has the Python project's five members")
     r = cloud.call("create", "app", "--image", IMAGE)
@@ -90,6 +92,7 @@ def names(cloud):
     run = [p for op, p in aws.calls if op == "RunMicrovm"][-1]
     same((r.returncode, run["executionRoleArn"]), (0, ROLE), "image and role from the environment")
     cloud.call("rm", "byenv")
+    ingress(cloud)
     r = cloud.call("create", "other", "--image", IMAGE, env={"AWS_REGION": "eu-west-1"})
     same(r.returncode, 0, "the ARN's region counts, not the configured one")
     same(cloud.call("rm", "other", env={"AWS_REGION": "eu-west-1"}).returncode, 0, "and then the record's")
@@ -170,6 +173,23 @@ def garbage(cloud):
     cloud.call("rm", "kept")
 
 
+def ingress(cloud):
+    aws = cloud.aws
+    for words, want in ((["http", "shell"], [MANAGED + "HTTP_INGRESS", MANAGED + "SHELL_INGRESS"]), (["all"], [MANAGED + "ALL_INGRESS"]),
+                        ([MANAGED + "HTTP_INGRESS", OWN + "1"], [MANAGED + "HTTP_INGRESS", OWN + "1"])):
+        r = cloud.call("create", "in", "--image", IMAGE, *[w for x in words for w in ("--ingress", x)])
+        same((r.returncode, [p for op, p in aws.calls if op == "RunMicrovm"][-1]["ingressNetworkConnectors"]), (0, want), f"--ingress {words}")
+        same(cloud.call("exec", "in", "echo", "hi").stdout, b"hi\n", "lets asb exec in")
+        cloud.call("rm", "in")
+    for word in ("none", "shell"):
+        before = len(aws.calls)
+        r = cloud.call("create", "in", "--image", IMAGE, "--ingress", word)
+        same((r.returncode, [op for op, _ in aws.calls[before:]].count("CreateMicrovmAuthToken")), (0, 0), f"with --ingress {word} alone nobody waits for the agent")
+        same(cloud.call("rm", "in").returncode, 0, "and it is ended as any other")
+        r = cloud.call("run", "--backend", "aws", "--ingress", word, IMAGE, "true")
+        ok(r.returncode == 2 and b"asb run reaches its command by http" in r.stderr, "but asb run needs the agent", r.returncode, r.stderr)
+
+
 REFUSED = [
     (["--image", IMAGE.replace("image:guest", "image/guest")], b"colon"),
     (["--image", "arn:aws:lambda:us-east-1:123456789012:function:guest"], b"does not name a MicroVM image"),
@@ -180,6 +200,18 @@ REFUSED = [
     (["--image", IMAGE, "--role", "arn:aws:iam::123456789012:user/x"], b"not a role's ARN"),
     (["--image", IMAGE, "--egress-connector", "arn:aws:lambda:eu-west-1:123456789012:network-connector:nc-1"], b"not in the image's region"),
     (["--image", IMAGE, "--egress-connector", "nc-1"], b"not a network connector's ARN"),
+    (["--image", IMAGE, "--ingress", "https"], b"neither http, shell, all or none"),
+    (["--image", IMAGE, "--ingress", "http", "--ingress", "http"], b"given twice"),
+    (["--image", IMAGE, "--ingress", "http", "--ingress", MANAGED + "HTTP_INGRESS"], b"given twice"),
+    (["--image", IMAGE, "--ingress", "shell", "--ingress", "all"], b"'all' goes with no other"),
+    (["--image", IMAGE, "--ingress", "none", "--ingress", "http"], b"'none' goes with no other"),
+    (["--image", IMAGE, "--ingress", MANAGED + "TCP_INGRESS"], b"AWS has no connector"),
+    (["--image", IMAGE, "--ingress", MANAGED + "INTERNET_EGRESS"], b"AWS has no connector"),
+    (["--image", IMAGE, "--ingress", "arn:aws:lambda:eu-west-1:123456789012:network-connector:nc-1"], b"not in the image's region"),
+    (["--image", IMAGE, "--ingress", "arn:aws:lambda:us-east-1:123456789012:function:x"], b"not a network connector's ARN"),
+    (["--image", IMAGE] + [w for n in range(11) for w in ("--ingress", OWN + str(n))], b"takes 10 at most"),
+    (["--image", "guest", "--backend", "aws", "--ingress", "https"], b"neither http"),
+    (["--image", "base", "--backend", "local", "--ingress", "http"], b"aws backend"),
     (["--image", IMAGE, "--memory", "1g"], b"--memory"),
     (["--image", IMAGE, "--cpus", "2"], b"--cpus"),
     (["--image", IMAGE, "--net", "none"], b"--net"),

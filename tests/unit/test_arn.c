@@ -69,19 +69,23 @@ static void test_others(void)
 	for (size_t i = 0; i < ARRAY_LEN(no_roles); i++)
 		ok(arn_check_role(no_roles[i], NULL) < 0, "not: %s", no_roles[i]);
 	ok(arn_check_connector("arn:aws:lambda:us-east-1:123456789012:network-connector:nc-1",
-			       "us-east-1", NULL) == 0,
+			       "us-east-1", ARN_EGRESS, NULL) == 0,
 	   "a connector");
 	ok(arn_check_connector(
 		   "arn:aws:lambda:us-east-1:aws:network-connector:aws-network-connector:INTERNET_EGRESS",
-		   "us-east-1", NULL) == 0,
+		   "us-east-1", ARN_EGRESS, NULL) == 0,
 	   "one of AWS's");
 	ok(arn_check_connector("arn:aws:lambda:us-east-1:123456789012:network-connector:nc-1",
-			       "us-west-2", NULL) < 0,
+			       "us-west-2", ARN_EGRESS, NULL) < 0,
 	   "in another region");
 	ok(arn_check_connector(
 		   "arn:aws:lambda:us-east-1:aws:network-connector:aws-network-connector:HTTP_INGRESS",
-		   "us-east-1", NULL) < 0,
+		   "us-east-1", ARN_EGRESS, NULL) < 0,
 	   "one for the other direction");
+	ok(arn_check_connector(
+		   "arn:aws:lambda:us-east-1:aws:network-connector:aws-network-connector:INTERNET_EGRESS",
+		   "us-east-1", ARN_INGRESS, NULL) < 0,
+	   "and the other way round");
 	ok(arn_check_region("eu-north-1", NULL) == 0 && arn_check_region("eu-north-2", NULL) < 0,
 	   "regions");
 }

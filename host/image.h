@@ -55,7 +55,8 @@ struct image_info { /* one version; strings borrowed */
 };
 
 /* Told of each thing that goes, or would go: KIND "image", "template", "sandbox", "snapshot", "build",
- * "content". */
+ * "content", "artefact" (of a platform's build, NAME is its URI). BYTES may be PRUNE_NO_SIZE. */
+#define PRUNE_NO_SIZE UINT64_MAX
 typedef void prune_fn(void *arg, const char *kind, const char *name, uint64_t bytes);
 
 enum prune_flags {

@@ -346,6 +346,7 @@ const struct backend backend_aws = {
 	.remove_listed = aws_remove_listed,
 	.route = aws_route,
 	.open_log = aws_open_log,
+	.prune = imageprune_aws,
 	.size_of_image = true,
 	.images = &imageops_aws,
 };

@@ -178,6 +178,19 @@ int image_ask_to_delete(struct aws *a, const char *arn, struct err *e)
 	return r;
 }
 
+int image_ask_to_delete_version(struct aws *a, const char *arn, const char *version, struct err *e)
+{
+	AUTO_JSN *p = cJSON_CreateObject();
+	struct aws_answer w = { .attempts = 0 };
+	int r = p && jsn_add_str(p, "imageIdentifier", arn) &&
+				jsn_add_str(p, "imageVersion", version)
+			? ops_call(a, OP_DELETE_MICROVM_IMAGE_VERSION, p, &w, e)
+			: no_memory(e, "DeleteMicrovmImageVersion");
+
+	aws_answer_done(&w);
+	return r == 0 || r == -ENOENT ? 1 : r == -EBUSY ? 0 : r;
+}
+
 int image_is_gone(struct aws *a, const char *arn, struct err *e)
 {
 	struct image_state i;

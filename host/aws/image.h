@@ -51,6 +51,9 @@ uint64_t image_major(const char *version);
 
 /* DeleteMicrovmImage. 1: accepted, or there is none; 0: not now, because a build runs or its last sandbox is just ending. */
 int image_ask_to_delete(struct aws *a, const char *arn, struct err *e) MUST_CHECK;
+/* DeleteMicrovmImageVersion, the same: 0 while the image is being changed. */
+int image_ask_to_delete_version(struct aws *a, const char *arn, const char *version, struct err *e)
+	MUST_CHECK;
 /* 1: it is gone; 0: not yet. */
 int image_is_gone(struct aws *a, const char *arn, struct err *e) MUST_CHECK;
 

@@ -245,13 +245,8 @@ int image_delete(struct aws *a, const char *arn, struct err *e)
 static int ask_version(void *arg, struct err *e)
 {
 	const struct chosen *c = arg;
-	AUTO_JSN *p = params(c, c->version);
-	struct aws_answer w = { .attempts = 0 };
-	int r = p ? ops_call(c->a, OP_DELETE_MICROVM_IMAGE_VERSION, p, &w, e)
-		  : no_memory(e, "DeleteMicrovmImageVersion");
 
-	aws_answer_done(&w);
-	return r == 0 || r == -ENOENT ? 1 : r == -EBUSY ? 0 : r;
+	return image_ask_to_delete_version(c->a, c->arn, c->version, e);
 }
 
 struct users {

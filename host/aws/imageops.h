@@ -14,6 +14,9 @@ extern const struct image_ops imageops_aws;
 int imagebuild_aws(const struct image_spec *s, const struct progress *p, struct image_built *ret,
 		   struct err *e) MUST_CHECK;
 
+/* `prune` of struct backend: PRUNE_IMAGES is all it knows. Blocks until AWS has accepted each deletion. */
+int imageprune_aws(unsigned flags, prune_fn *fn, void *arg, struct err *e) MUST_CHECK;
+
 /* Where images of ours are. */
 struct image_place {
 	struct aws *a; /* borrowed */

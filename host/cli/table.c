@@ -506,8 +506,12 @@ const struct command cli_commands[] = {
 	  .run = cmd_image_prune,
 	  .failure = 1,
 	  .summary = "remove old versions of images that nothing uses",
-	  .about = "The newest version of each name stays.",
-	  .examples = EXAMPLES("asb image prune --dry-run", "asb image prune -f") },
+	  .about =
+		  "The newest version of each name stays.\n\n"
+		  "With --backend aws it is the images of the region that asb image build has made, by their tag: the "
+		  "versions before the active one from which no sandbox lives, and the zips of those in the bucket.",
+	  .examples = EXAMPLES("asb image prune --dry-run", "asb image prune -f",
+			       "asb image prune --backend aws --dry-run") },
 	{ .name = "prune",
 	  .args = takes_no_args,
 	  .opts = takes_prune_opts,
@@ -517,7 +521,8 @@ const struct command cli_commands[] = {
 	  .about =
 		  "Sandboxes that were never finished, builds and snapshots that were cut short, contents that no "
 		  "image has any more, and templates that are 30 days old or whose image is gone. Nothing of "
-		  "this is in anybody's way; it is only space. What is in use is never touched.",
+		  "this is in anybody's way; it is only space. What is in use is never touched.\n\n"
+		  "It is about this machine, whatever the backend; asb gc and asb image prune are there for AWS.",
 	  .examples = EXAMPLES("asb prune --dry-run", "asb prune --all") },
 	{ .name = "gc",
 	  .args = takes_no_args,

@@ -253,7 +253,7 @@ const enum opt_id takes_image_opts[] = { OPT_BACKEND, PLACE,	OPT_JSON, OPT_QUIET
 					 OPT_VERBOSE, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_image_rm_opts[] = { OPT_FORCE_IMAGE, OPT_BACKEND, PLACE,    OPT_JSON,
 					    OPT_QUIET,	     OPT_HELP,	  OPT_COUNT };
-const enum opt_id takes_image_prune_opts[] = { OPT_DRY_RUN, OPT_NOT_ASK, OPT_JSON,
-					       OPT_QUIET,   OPT_HELP,	 OPT_COUNT };
+const enum opt_id takes_image_prune_opts[] = { OPT_DRY_RUN, OPT_NOT_ASK, OPT_BACKEND, PLACE,
+					       OPT_JSON,    OPT_QUIET,	 OPT_HELP,    OPT_COUNT };
 const enum opt_id takes_prune_opts[] = { OPT_DRY_RUN, OPT_ALL,	OPT_JSON,
 					 OPT_QUIET,   OPT_HELP, OPT_COUNT };

@@ -231,7 +231,7 @@ class Account(Images):
         raise Bad(404, "ResourceNotFoundException", "no such resource")
 
     def ListMicrovms(self, v):
-        return {"items": [{"microvmId": k, "state": x["state"], "imageArn": x["image"], "imageVersion": "1.0", "startedAt": 1.0}
+        return {"items": [{"microvmId": k, "state": x["state"], "imageArn": x["image"], "imageVersion": x.get("version", "1.0"), "startedAt": 1.0}
                           for k, x in self.vms.items() if x["image"] == v["imageIdentifier"]], "nextToken": None}
 
     def TerminateMicrovm(self, v):

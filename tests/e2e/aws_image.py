@@ -177,6 +177,52 @@ def lists():
         s.fails("the last version", "delete the entire image", s.asb("rm", "b:1"))
 
 
-for test in (builds, in_parts, failing, refused, lists):
+def pruned():
+    with Cloud() as s:
+        for n in range(5):
+            s.write("guest/n", str(n))
+            s.build()
+        s.build("--rebuild")  # the sixth, of the fifth's zip
+        zips = list(s.bucket["objects"])
+        s.build(name="once")
+        s.build(name="another")
+        s.build("--rebuild", name="another")
+        s.aws.images[arn("another")]["tags"] = {}
+        s.bucket["objects"]["microvm-images/app-0123456789abcdef.zip"] = b"of nobody"
+        image, versions = s.aws.images[arn("app")], s.aws.images[arn("app")]["versions"]
+        versions["2.0"]["state"] = "FAILED"
+        versions["3.0"]["codeArtifact"] = {"uri": "s3://b/elsewhere/app-0123456789abcdef.zip"}
+        s.bucket["objects"]["elsewhere/app-0123456789abcdef.zip"] = b"not as asb calls it"
+        s.aws.vms.update({"microvm-1": {"image": arn("app"), "state": "SUSPENDED", "version": "4.0"},
+                          "microvm-2": {"image": arn("app"), "state": "TERMINATED", "version": "1.0"}})
+        had = list(s.bucket["objects"])
+        r = s.asb("prune")
+        same((r.returncode, len(versions)), (2, 6), "prune does not go without being asked")
+        go = [f"image app:{n}" for n in (1, 2, 3, 5)] + [f"artefact s3://b/{z}" for z in zips[:2]]
+        r = s.asb("prune", "--dry-run")
+        same(r.stdout.decode(), "".join(f"would remove {x}\n" for x in go), "--dry-run tells what would go")
+        same((len(versions), len(s.bucket["objects"]), [c for c in s.aws.calls if c.startswith("DELETE") or c.startswith("Delete")]), (6, 9, []), "and removes nothing")
+        s.write(".agent_sandbox/state.json", json.dumps({"sandboxes": {"new": {"name": "new", "microvm_id": "new-0", "endpoint": None,
+                                                                               "image_arn": "app:3", "region": None}}}))
+        ok(b"nothing to remove" in s.asb("prune", "-f").stderr and len(versions) == 6, "a create that begins keeps its image whole")
+        os.unlink(os.path.join(s.home.path, ".agent_sandbox/state.json"))
+        image["state"], image["waits"] = "UPDATING", 99
+        ok(b"nothing to remove" in s.asb("prune", "-f").stderr, "and so does a build")
+        image["state"], s.aws.slow = "UPDATED", 1
+        s.aws.faults["DeleteMicrovmImageVersion"] = [(403, "AccessDeniedException")]
+        s.fails("a deletion that is refused", "app:1.0: ", s.asb("prune", "-f"))
+        r = s.asb("prune", "-f", "--json")
+        d = json.loads(r.stdout)
+        same((r.returncode, [f"{x['kind']} {x['name']}" for x in d["removed"]], d["bytes"], d["dry_run"]), (0, go, 0, False), "prune")
+        same(list(versions), ["4.0", "6.0"], "leaves the active version, and what a sandbox lives of")
+        same([z for z in had if z not in s.bucket["objects"]], zips[:2], "and zips that are of others")
+        same([len(s.aws.images[arn(n)]["versions"]) for n in ("once", "another")], [1, 2], "and images without our tag")
+        ok(b"nothing to remove" in s.asb("prune", "-f").stderr, "then there is nothing")
+        s.fails("an option of AWS", "--region is for the aws backend", s.asb("prune", "--backend", "local", "--region", REGION))
+        r = s.asb("prune", "-f", "--backend", "local")
+        ok(r.returncode == 0 and s.aws.calls == [], "--backend local asks AWS for nothing", r.stderr, s.aws.calls)
+
+
+for test in (builds, in_parts, failing, refused, lists, pruned):
     test()
 done()

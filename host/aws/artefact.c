@@ -23,6 +23,7 @@
 struct zipping {
 	struct archive *a;
 	struct buf *out;
+	struct buf *names; /* NULL = not wanted */
 	struct buf ignore; /* the text of .dockerignore, cut into lines */
 	const char *patterns[PATTERNS_MAX];
 	size_t patterns_len, files;
@@ -73,8 +74,11 @@ static bool matches(const char *pattern, const char *path)
 /* The last pattern that matches decides, as with docker. */
 static bool left_out(const struct zipping *z, const char *path, const char *name)
 {
-	bool out =
-		strcmp(name, ".git") == 0 || strcmp(name, ".env") == 0 || str_starts(name, ".env.");
+	bool out;
+
+	if (strcmp(path, "Dockerfile") == 0)
+		return false;
+	out = strcmp(name, ".git") == 0 || strcmp(name, ".env") == 0 || str_starts(name, ".env.");
 
 	for (size_t i = 0; i < z->patterns_len; i++) {
 		const char *p = z->patterns[i];
@@ -142,6 +146,8 @@ static int add_file(struct zipping *z, int fd, const char *path, const struct st
 	else if (archive_write_header(z->a, entry) != ARCHIVE_OK)
 		r = archive_failed(z, path);
 	archive_entry_free(entry);
+	if (r == 0 && z->names && buf_add(z->names, path, strlen(path) + 1) < 0)
+		r = err_set(z->e, ERR_TOO_BIG, 0, "the guest folder's paths are too long");
 	return r < 0 ? r : copy_bytes(z, fd, path, st->st_size);
 }
 
@@ -203,9 +209,19 @@ static int add_folder(struct zipping *z, int dir, const char *path, unsigned dep
 	return r;
 }
 
-int artefact_zip(const char *dir, struct buf *ret, struct err *e)
+bool artefact_has(const struct buf *names, const char *path)
 {
-	struct zipping z = { .out = ret, .e = e, .a = archive_write_new() };
+	size_t n = strlen(path);
+
+	for (const char *s = names->p; s && s < names->p + names->len; s += strlen(s) + 1)
+		if (strncmp(s, path, n) == 0 && (s[n] == '\0' || s[n] == '/'))
+			return true;
+	return false;
+}
+
+int artefact_zip(const char *dir, struct buf *ret, struct buf *names, struct err *e)
+{
+	struct zipping z = { .out = ret, .names = names, .e = e, .a = archive_write_new() };
 	AUTO_FD fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = 0;
 

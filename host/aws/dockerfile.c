@@ -7,34 +7,58 @@
 #include <string.h>
 #include <strings.h>
 
+#include "host/aws/dockercopy.h"
+#include "host/aws/dockertext.h"
 #include "lib/buf.h"
 #include "lib/proto.h"
 #include "lib/str.h"
 
 /*
- * No parser of Dockerfiles: it cuts the text into instructions (comments, continued lines, here-documents) and looks at FROM, ENV, CMD and
- * ENTRYPOINT. BuildKit says what is wrong with the rest.
+ * No parser of Dockerfiles: it looks at FROM, ENV, COPY, ADD, CMD and ENTRYPOINT, and BuildKit says what is wrong with the rest. What is
+ * missing for a stage matters only when the last one is made of it, for BuildKit builds no other.
  */
 
-#define STAGES_MAX 64
-#define WORD_CAP   96
-#define BLANK	   " \t"
+#define STAGES_MAX  64
+#define WORD_CAP    96
+#define MISSING_CAP 200
+#define BLANK	    " \t"
 
 struct stage {
 	char name[WORD_CAP]; /* "" = none */
 	bool entry;	     /* CMD or ENTRYPOINT, its own or of the stage that it is from */
+	uint64_t uses;	     /* a bit for each stage that it is made of */
+	unsigned missing_line;
+	char missing[MISSING_CAP]; /* what its first COPY that fails wants; "" = none does */
 };
 
 struct check {
-	struct stage stages[STAGES_MAX];
+	struct stage *stages; /* owned; STAGES_MAX */
 	size_t stages_len;
-	unsigned line; /* of the instruction */
+	struct dockertext text;
+	const struct dockerfile_context *context; /* NULL = nobody knows */
 	struct err *e;
 };
 
 static int bad(const struct check *c, const char *what, const char *detail)
 {
-	return err_set(c->e, ERR_INVALID, 0, "Dockerfile:%u: %s%.100s", c->line, what, detail);
+	return err_set(c->e, ERR_INVALID, 0, "Dockerfile:%u: %s%.100s", c->text.line, what, detail);
+}
+
+/* --- stages --- */
+
+/* NAME is one of the stages above, by its name or its number: the present one is made of it. */
+static void uses(void *arg, const char *name)
+{
+	struct check *c = arg;
+	uint64_t number = STAGES_MAX;
+	size_t n = c->stages_len ? c->stages_len - 1 : 0;
+
+	if (str_to_u64(name, 0, STAGES_MAX - 1, &number) < 0)
+		for (size_t i = 0; i < n; i++)
+			if (strcasecmp(c->stages[i].name, name) == 0 && *name)
+				number = i;
+	if (number < n)
+		c->stages[n].uses |= 1ULL << number;
 }
 
 /* --- one instruction --- */
@@ -68,8 +92,10 @@ static int on_from(struct check *c, char *args)
 	if (is_x86(word))
 		return bad(c, "MicroVMs are arm64, and so are their builds: ", word);
 	for (size_t i = 0; i < c->stages_len; i++)
-		if (c->stages[i].name[0] && strcasecmp(c->stages[i].name, word) == 0)
+		if (c->stages[i].name[0] && strcasecmp(c->stages[i].name, word) == 0) {
 			s->entry = c->stages[i].entry;
+			s->uses = 1ULL << i;
+		}
 	as = strtok_r(NULL, BLANK, &save);
 	word = as && strcasecmp(as, "AS") == 0 ? strtok_r(NULL, BLANK, &save) : NULL;
 	if (word && str_format(s->name, sizeof(s->name), "%s", word) < 0)
@@ -133,6 +159,39 @@ static int on_env(const struct check *c, char *args)
 	return r;
 }
 
+/* RUN --mount=type=…,from=STAGE,… */
+static void on_run(struct check *c, char *args)
+{
+	char *save = NULL;
+
+	for (char *w = strtok_r(args, BLANK, &save); w && str_starts(w, "--");
+	     w = strtok_r(NULL, BLANK, &save))
+		for (char *rest = w, *part; (part = strsep(&rest, ",="));)
+			if (strcmp(part, "from") == 0 && rest)
+				uses(c, strsep(&rest, ","));
+}
+
+static bool on_source(void *arg, const char *path)
+{
+	struct check *c = arg;
+	struct stage *s = &c->stages[c->stages_len - 1];
+
+	if (c->context->has(c->context->arg, path))
+		return true;
+	s->missing_line = c->text.line;
+	ignore_result(str_format(s->missing, sizeof(s->missing), "%.*s", MISSING_CAP - 1,
+				 path)); /* fits */
+	return false;
+}
+
+static void on_copy(struct check *c, bool add, char *args)
+{
+	const struct dockercopy d = { .add = add, .fn = on_source, .from = uses, .arg = c };
+
+	if (c->stages_len && c->context && !c->stages[c->stages_len - 1].missing[0])
+		dockercopy_each(&d, args);
+}
+
 static int on_instruction(struct check *c, char *text)
 {
 	char *args = text + strcspn(text, BLANK);
@@ -144,100 +203,62 @@ static int on_instruction(struct check *c, char *text)
 		return on_from(c, args);
 	if (strcasecmp(text, "ENV") == 0)
 		return on_env(c, args);
+	if (strcasecmp(text, "RUN") == 0)
+		on_run(c, args);
+	if (strcasecmp(text, "COPY") == 0 || strcasecmp(text, "ADD") == 0)
+		on_copy(c, *text == 'A' || *text == 'a', args);
 	if (c->stages_len && (strcasecmp(text, "CMD") == 0 || strcasecmp(text, "ENTRYPOINT") == 0))
 		c->stages[c->stages_len - 1].entry = true;
 	return 0;
 }
 
-/* --- the text as instructions --- */
+/* --- all of it --- */
 
-struct lines {
-	char *rest;
-	unsigned n; /* of the last one */
-};
-
-static char *next_line(struct lines *l)
+static int check_all(struct check *c)
 {
-	char *s = strsep(&l->rest, "\n");
-	size_t n = s ? strlen(s) : 0;
+	uint64_t made = c->stages_len ? 1ULL << (c->stages_len - 1) : 0;
 
-	l->n += s != NULL;
-	while (n && (s[n - 1] == '\r' || s[n - 1] == ' ' || s[n - 1] == '\t'))
-		s[--n] = '\0';
-	return s;
-}
-
-/* Passes over the text of a here-document that LINE begins: <<WORD, <<-WORD, <<"WORD". */
-static void skip_document(struct lines *l, const char *line)
-{
-	const char *p = strstr(line, "<<");
-	char word[WORD_CAP];
-	size_t n;
-
-	if (!p)
-		return;
-	p += strspn(p, "<-\"'");
-	n = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-	if (!n || str_format(word, sizeof(word), "%.*s", (int)n, p) < 0)
-		return;
-	for (char *s = next_line(l); s; s = next_line(l))
-		if (strcmp(s + strspn(s, "\t"), word) == 0)
-			return;
-}
-
-/* The next instruction into RET, its continued lines joined. 0: none is left. */
-static int next(struct check *c, struct lines *l, struct buf *ret)
-{
-	char *s;
-
-	buf_clear(ret);
-	while ((s = next_line(l))) {
-		size_t n;
-		bool more;
-
-		s += strspn(s, BLANK);
-		n = strlen(s);
-		if (!n || *s == '#')
-			continue; /* also in the middle of an instruction */
-		if (!ret->len)
-			c->line = l->n;
-		more = s[n - 1] == '\\' || s[n - 1] == '`';
-		if (buf_add(ret, s, n - more) < 0 || buf_adds(ret, more ? " " : "") < 0)
-			return bad(c, "the instruction is too long", "");
-		if (!more)
-			break;
-	}
-	if (!ret->len)
-		return 0;
-	if (strncasecmp(ret->p, "RUN", 3) == 0 || strncasecmp(ret->p, "COPY", 4) == 0 ||
-	    strncasecmp(ret->p, "ADD", 3) == 0)
-		skip_document(l, ret->p);
-	return 1;
-}
-
-int dockerfile_check(const char *text, size_t n, struct err *e)
-{
-	struct check c = { .e = e, .line = 1 };
-	struct lines l = { .rest = strndup(text, n) };
-	char *all = l.rest;
-	AUTO_BUF b;
-	int r = all ? 1 : err_set(e, ERR_INTERNAL, ENOMEM, "the Dockerfile");
-
-	buf_init(&b, DOCKERFILE_MAX);
-	while (r == 1) {
-		r = next(&c, &l, &b);
-		if (r == 1)
-			r = on_instruction(&c, b.p) < 0 ? -EINVAL : 1;
-	}
-	free(all);
-	if (r < 0)
-		return r;
-	if (!c.stages_len)
-		return bad(&c, "there is no FROM", "");
-	if (!c.stages[c.stages_len - 1].entry)
+	if (!c->stages_len)
+		return bad(c, "there is no FROM", "");
+	for (size_t i = c->stages_len; i-- > 0;)
+		if (made & (1ULL << i))
+			made |= c->stages[i].uses; /* stages above it */
+	for (size_t i = 0; i < c->stages_len; i++)
+		if ((made & (1ULL << i)) && c->stages[i].missing[0]) {
+			c->text.line = c->stages[i].missing_line;
+			return bad(c,
+				   "what it copies is not in the folder, or left out of the zip: ",
+				   c->stages[i].missing);
+		}
+	if (!c->stages[c->stages_len - 1].entry)
 		return bad(
-			&c,
+			c,
 			"the last stage has neither ENTRYPOINT nor CMD, so that nothing would answer the ready hook",
 			"");
 	return 0;
+}
+
+int dockerfile_check(const char *text, size_t n, const struct dockerfile_context *context,
+		     struct err *e)
+{
+	struct check c = { .stages = calloc(STAGES_MAX, sizeof(*c.stages)),
+			   .context = context,
+			   .e = e };
+	AUTO_BUF b;
+	int r = c.stages ? dockertext_init(&c.text, text, n) : -ENOMEM;
+
+	buf_init(&b, DOCKERFILE_MAX);
+	r = r < 0 ? err_set(e, ERR_INTERNAL, -r, "the Dockerfile") : 1;
+	while (r == 1) {
+		r = dockertext_next(&c.text, &b);
+		if (r < 0)
+			r = bad(&c, "the instruction is too long", "");
+		else if (r == 1)
+			r = on_instruction(&c, b.p) < 0 ? -EINVAL : 1;
+	}
+	if (r == 0 && !c.text.unsure)
+		r = check_all(&c);
+	dockertext_done(&c.text);
+	free(c.stages);
+	return r;
 }

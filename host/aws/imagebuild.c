@@ -76,36 +76,44 @@ static int check_spec(const struct image_spec *s, struct err *e)
 				 s->bucket ? "role" : "bucket", s->bucket ? "role" : "bucket");
 }
 
-static int preflight(struct building *b, struct err *e)
+static bool is_packed(void *names, const char *path)
+{
+	return artefact_has(names, path);
+}
+
+/* The text of the Dockerfile; a folder without is told before anything is packed. */
+static int read_dockerfile(struct building *b, struct buf *ret, struct err *e)
 {
 	AUTO_FD dir = open(b->s->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	AUTO_BUF text;
 	int r;
 
-	buf_init(&text, DOCKERFILE_MAX);
 	if (dir < 0)
 		return err_set(e, ERR_NOT_FOUND, errno, "%.200s", b->s->source);
-	r = fd_read_file(dir, "Dockerfile", &text);
+	r = fd_read_file(dir, "Dockerfile", ret);
 	if (r == -ENOENT)
 		return err_set(e, ERR_NOT_FOUND, 0,
 			       "%.200s has no Dockerfile (image/aws in the source of asb has one)",
 			       b->s->source);
-	if (r < 0)
-		return err_set(e, ERR_IO, -r, "%.200s/Dockerfile", b->s->source);
-	return b->s->unchecked ? 0 : dockerfile_check(text.p ? text.p : "", text.len, e);
+	return r < 0 ? err_set(e, ERR_IO, -r, "%.200s/Dockerfile", b->s->source) : 0;
 }
 
 static int pack(struct building *b, struct err *e)
 {
+	AUTO_BUF text, names;
+	const struct dockerfile_context has = { is_packed, &names };
 	char sha[SIGV4_HASH_LEN + 1];
 	int r;
 
+	buf_init(&text, DOCKERFILE_MAX);
+	buf_init(&names, ARTEFACT_NAMES_MAX);
 	step(b, "pack");
-	r = preflight(b, e);
+	r = read_dockerfile(b, &text, e);
 	if (r == 0) {
 		buf_done(&b->zip);
-		r = artefact_zip(b->s->source, &b->zip, e);
+		r = artefact_zip(b->s->source, &b->zip, &names, e);
 	}
+	if (r == 0 && !b->s->unchecked)
+		r = dockerfile_check(text.p ? text.p : "", text.len, &has, e);
 	if (r < 0)
 		return r;
 	sigv4_hash(b->zip.p, b->zip.len, sha);

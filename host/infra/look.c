@@ -411,7 +411,7 @@ static int read_guest(struct stack *s, struct err *e)
 	if (r < 0)
 		return r;
 	buf_done(&s->zip);
-	r = artefact_zip(dir, &s->zip, e);
+	r = artefact_zip(dir, &s->zip, NULL, e);
 	free(dir);
 	if (r < 0)
 		return r;

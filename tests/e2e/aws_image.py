@@ -122,19 +122,21 @@ def failing():
 
 def refused():
     with Cloud() as s:
+        for name in (".env", "guest.sh", "skip.me"):
+            s.write("guest/" + name, b"x")
+        s.write("guest/.dockerignore", b"skip.*\nDockerfile\n")
         for what, text, docker in (
                 ("another platform", "Dockerfile:1: MicroVMs are arm64", b"FROM --platform=linux/amd64 debian\nCMD x\n"),
                 ("an image of another one", "Dockerfile:2: MicroVMs are arm64", b"# x\nFROM amd64/debian:12\nCMD x\n"),
                 ("no entry point", "neither ENTRYPOINT nor CMD", b"FROM a AS b\nCMD x\nFROM debian\nCOPY --from=b /x /x\n"),
-                ("hooks on another port", "Dockerfile:2: the hooks are called on port 9000: AGENTD_HOOK_PORT=9001", b"FROM a\nENV A=1 \\\n  AGENTD_HOOK_PORT=9001\nCMD x\n")):
+                ("hooks on another port", "Dockerfile:2: the hooks are called on port 9000: AGENTD_HOOK_PORT=9001", b"FROM a\nENV A=1 \\\n  AGENTD_HOOK_PORT=9001\nCMD x\n"),
+                ("a file that is not there", "Dockerfile:2: what it copies is not in the folder, or left out of the zip: app.py", b"FROM a\nCOPY guest.sh app.py /\nCMD x\n"),
+                ("one that is left out", "Dockerfile:2: what it copies is not in the folder, or left out of the zip: .env", b"FROM a\nCOPY .env /\nCMD x\n"),
+                ("one that .dockerignore names", "left out of the zip: skip.me", b"FROM a\nCOPY skip.me /\nCMD x\n")):
             s.write("guest/Dockerfile", docker)
             s.fails(what, text, s.build())
         same(s.aws.calls, [], "is told before anything is asked of AWS")
         same(s.build("--no-check").stdout, b"app:1\n", "and built if that is wanted")
-        s.write("guest/Dockerfile", GOOD)
-        with open(os.path.join(TOP, "image/aws/Dockerfile"), "rb") as f:
-            s.write("guest/Dockerfile", f.read())
-        same(s.build().stdout, b"app:2\n", "our own guest's Dockerfile is fine")
         s.write("guest/Dockerfile", GOOD)
         s.fails("a size that there is not", "512m, 1g", s.build("-m", "3g"))
         s.fails("a bad name", "no image's name", s.build(name="a.b"))

@@ -56,7 +56,7 @@ static const char *listing(const struct buf *zip)
 
 int main(void)
 {
-	struct buf one, two;
+	struct buf one, two, names;
 	struct err e = ERR_INIT;
 
 	ignore_result(str_format(dir, sizeof(dir), "/tmp/test_zip.XXXXXX"));
@@ -74,25 +74,36 @@ int main(void)
 	put(".env.local", "SECRET", 0644, 300);
 	put("node_modules/m", "x", 0644, 300);
 	put(".dockerignore",
-	    "# comment\n\n/node_modules/\n**/*.log\n!sub/keep.log\n.dockerignore\n", 0644, 1);
+	    "# comment\n\n/node_modules/\n**/*.log\n!sub/keep.log\n.dockerignore\nDockerfile\n",
+	    0644, 1);
+	put("Dockerfile", "FROM", 0644, 1);
 	ok(symlink("b", at("link")) == 0 && symlink("sub", at("folder")) == 0, "links");
-	ok_int(artefact_zip(dir, &one, &e), 0, "packed");
-	ok_str(listing(&one), "a.sh 755 10;b 644 2;link 644 2;sub/d 644 3;sub/keep.log 644 1;",
+	buf_init(&names, ARTEFACT_NAMES_MAX);
+	ok_int(artefact_zip(dir, &one, &names, &e), 0, "packed");
+	ok_str(listing(&one),
+	       "Dockerfile 644 4;a.sh 755 10;b 644 2;link 644 2;sub/d 644 3;sub/keep.log 644 1;",
 	       "sorted, with fixed modes; links to files followed; what is ignored is not there");
+	ok(artefact_has(&names, "sub/d") && artefact_has(&names, "sub") &&
+		   artefact_has(&names, "b"),
+	   "and told: files and their folders");
+	ok(!artefact_has(&names, "su") && !artefact_has(&names, "sub/c.log") &&
+		   !artefact_has(&names, ".env") && !artefact_has(&names, "folder"),
+	   "and nothing else");
+	buf_done(&names);
 	put("b", "bb", 0640, 9999);
 	put("a.sh", "#!/bin/sh\n", 0755, 1);
-	ok_int(artefact_zip(dir, &two, &e), 0, "packed again, with other times and modes");
+	ok_int(artefact_zip(dir, &two, NULL, &e), 0, "packed again, with other times and modes");
 	ok(one.len == two.len && memcmp(one.p, two.p, one.len) == 0, "gives the same bytes");
 	buf_done(&two);
 	put("b", "bc", 0640, 100);
-	ok_int(artefact_zip(dir, &two, &e), 0, "with another content");
+	ok_int(artefact_zip(dir, &two, NULL, &e), 0, "with another content");
 	ok(one.len != two.len || memcmp(one.p, two.p, one.len) != 0, "gives others");
 	buf_done(&two);
 	ok_int(mkfifo(at("fifo"), 0600), 0, "a pipe");
-	ok(artefact_zip(dir, &two, &e) < 0 && strstr(e.msg, "fifo is neither"),
+	ok(artefact_zip(dir, &two, NULL, &e) < 0 && strstr(e.msg, "fifo is neither"),
 	   "is refused, without waiting for a writer");
 	buf_done(&two);
-	ok(artefact_zip(at("none"), &two, &e) < 0, "a folder that is not there");
+	ok(artefact_zip(at("none"), &two, NULL, &e) < 0, "a folder that is not there");
 	buf_done(&two);
 	buf_done(&one);
 	ok_int(fd_remove_tree(dir), 0, "removed");

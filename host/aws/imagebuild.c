@@ -92,7 +92,7 @@ static int read_dockerfile(struct building *b, struct buf *ret, struct err *e)
 	r = fd_read_file(dir, "Dockerfile", ret);
 	if (r == -ENOENT)
 		return err_set(e, ERR_NOT_FOUND, 0,
-			       "%.200s has no Dockerfile (image/aws in the source of asb has one)",
+			       "%.200s has no Dockerfile (asb image init makes a folder that has)",
 			       b->s->source);
 	return r < 0 ? err_set(e, ERR_IO, -r, "%.200s/Dockerfile", b->s->source) : 0;
 }

@@ -441,6 +441,18 @@ const struct command cli_commands[] = {
 		  "the current directory. Tools, limits and variables are described in docs/mcp.md.",
 	  .examples = EXAMPLES("asb mcp", "asb mcp --print-config claude",
 			       "asb mcp --read-only --no-network") },
+	{ .name = "image init",
+	  .args = takes_folder_args,
+	  .opts = takes_init_opts,
+	  .run = cmd_image_init,
+	  .failure = 1,
+	  .summary = "make the folder of an image for AWS, to begin with",
+	  .about =
+		  "Writes a Dockerfile, asb's programs for the guest (asb-init, agentd and asb-hooks, for aarch64), a "
+		  ".dockerignore and a README.md into DIR. What is your own goes into the Dockerfile; asb image build "
+		  "--backend aws builds it. When one of these files is there already, nothing is written.",
+	  .examples = EXAMPLES("asb image init guest",
+			       "asb image init guest --from docker.io/library/debian:12-slim") },
 	{ .name = "image build",
 	  .args = takes_source_args,
 	  .opts = takes_build_opts,

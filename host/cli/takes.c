@@ -85,6 +85,10 @@ const struct arg_spec takes_source_args[] = {
 	  .help = "a directory of files, one with a Dockerfile, a tar file, or - for a tar on standard input" },
 	{ NULL },
 };
+const struct arg_spec takes_folder_args[] = {
+	{ .name = "DIR", .kind = ARG_FILE, .help = "the folder; it is made when it is not there" },
+	{ NULL },
+};
 const struct arg_spec takes_one_image[] = {
 	{ .name = "IMAGE", .kind = ARG_IMAGE, .help = "NAME, or NAME:VERSION" },
 	{ NULL },
@@ -241,6 +245,7 @@ const enum opt_id takes_snapshot_opts[] = { OPT_DISK_ONLY, OPT_JSON, OPT_QUIET,
 const enum opt_id takes_snapshot_restore_opts[] = { OPT_DISK_ONLY, OPT_START_TIMEOUT, OPT_JSON,
 						    OPT_QUIET,	   OPT_VERBOSE,	      OPT_HELP,
 						    OPT_COUNT };
+const enum opt_id takes_init_opts[] = { OPT_FROM, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT };
 const enum opt_id takes_build_opts[] = {
 	OPT_IMAGE_NAME,	 OPT_CPUS,    OPT_MEMORY,   OPT_START_TIMEOUT,
 	OPT_NO_TEMPLATE, OPT_BACKEND, PLACE,	    OPT_BUCKET,

@@ -25,9 +25,10 @@ extern const enum opt_id takes_infra_up_opts[], takes_infra_preview_opts[],
 	takes_infra_refresh_opts[], takes_infra_destroy_opts[];
 extern const enum opt_id takes_snapshot_opts[], takes_snapshot_restore_opts[];
 
-extern const struct arg_spec takes_source_args[], takes_one_image[], takes_some_images[];
+extern const struct arg_spec takes_source_args[], takes_folder_args[], takes_one_image[],
+	takes_some_images[];
 extern const enum opt_id takes_image_ls_opts[], takes_image_opts[];
-extern const enum opt_id takes_build_opts[], takes_image_rm_opts[], takes_image_prune_opts[],
-	takes_prune_opts[];
+extern const enum opt_id takes_init_opts[], takes_build_opts[], takes_image_rm_opts[],
+	takes_image_prune_opts[], takes_prune_opts[];
 
 #endif

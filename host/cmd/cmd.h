@@ -39,6 +39,7 @@ int cmd_infra_refresh(const struct cli *c);
 int cmd_infra_destroy(const struct cli *c);
 int cmd_mcp(const struct cli *c);
 int cmd_image_build(const struct cli *c);
+int cmd_image_init(const struct cli *c);
 int cmd_image_ls(const struct cli *c);
 int cmd_image_inspect(const struct cli *c);
 int cmd_image_rm(const struct cli *c);

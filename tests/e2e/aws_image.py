@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # DEADLINE: 300
-"""asb image on AWS against a stand-in for an account (tests/aws/account.py), which checks each request: build, its failures, uploads in
-parts, ls, inspect, rm."""
+"""asb image on AWS against a stand-in for an account (tests/aws/account.py), which checks each request: init, build, its failures, uploads in
+parts, ls, inspect, rm, prune."""
 import io
 import json
 import os
 import time
 import zipfile
 
-from _asb import TOP, done, ok, same
+from _asb import done, ok, same
 from _account import ACCOUNT, REGION, AccountHome
 from images import MANAGED
 
@@ -225,6 +225,48 @@ def pruned():
         ok(r.returncode == 0 and s.aws.calls == [], "--backend local asks AWS for nothing", r.stderr, s.aws.calls)
 
 
-for test in (builds, in_parts, failing, refused, lists, pruned):
+NAMES = [".dockerignore", "Dockerfile", "README.md", "agentd", "asb-hooks", "asb-init"]
+
+
+def scaffold():
+    with Cloud() as s:
+        new = os.path.join(s.home.path, "new")
+        r = s.asb("init", "new")
+        same((r.returncode, r.stdout, sorted(os.listdir(new))), (0, b"wrote new\n", NAMES), "init writes a folder")
+        for name in ("asb-init", "agentd", "asb-hooks"):
+            with open(os.path.join(new, name), "rb") as f:
+                head = f.read(20)
+            same((head[:5], head[18:20], os.access(f.name, os.X_OK)), (b"\x7fELF\x02", b"\xb7\x00", True), f"{name} is a program for aarch64")
+        r = s.asb("build", "new", "--name", "app", "--bucket", "b", "--role", ROLE)
+        same((r.returncode, r.stdout), (0, b"app:1\n"), "which builds")
+        data, = s.bucket["objects"].values()
+        z = zipfile.ZipFile(io.BytesIO(data))
+        same(([i.filename for i in z.infolist()], {oct(i.external_attr >> 16 & 0o777) for i in z.infolist() if i.filename.startswith("a")}),
+             ([n for n in NAMES if n != "README.md"], {"0o755"}), "from what belongs in")
+        s.fails("once more", "new/Dockerfile is there already", s.asb("init", "new"))
+        s.write("other/agentd", b"mine")
+        s.fails("a file of one's own", "other/agentd is there already", s.asb("init", "other"))
+        same(os.listdir(os.path.join(s.home.path, "other")), ["agentd"], "and nothing is written beside it")
+        s.write("third/mine", b"x")
+        r = s.asb("init", "third", "--from", "docker.io/library/debian:12-slim", "--json")
+        same((r.returncode, json.loads(r.stdout)["folder"], sorted(json.loads(r.stdout)["files"])), (0, "third", NAMES), "init in a folder with something else, on another image")
+        with open(os.path.join(s.home.path, "third/Dockerfile"), "rb") as f:
+            text = f.read()
+        ok(b"\nFROM docker.io/library/debian:12-slim\nCOPY " in text and b"public.ecr" not in text, "that is in its Dockerfile", text)
+        same(s.asb("build", "third", "--name", "third", "--bucket", "b", "--role", ROLE).stdout, b"third:1\n", "and it builds, too")
+        s.fails("an image of another platform", "MicroVMs are arm64", s.asb("init", "no", "--from", "amd64/debian"))
+        s.fails("what is no image", "'a b' is no image's name", s.asb("init", "no", "--from", "a b"))
+        s.fails("a folder that cannot be made", "cannot make no/where: No such file", s.asb("init", "no/where"))
+        s.fails("no folder", "Not a directory", s.asb("init", "third/mine"))
+        r = s.asb("init", "no", env={**s.home.env, "ASB_SHARE": s.home.path})
+        s.fails("an asb without its guest", "/aws, where asb has the guest", r)
+        os.makedirs(os.path.join(s.home.path, "aws"))
+        for name in ("Dockerfile", ".dockerignore", "README.md", "asb-init"):
+            s.write("aws/" + name, b"x")
+        s.fails("half of it", "the guest's agentd is not installed with asb", s.asb("init", "no", env={**s.home.env, "ASB_SHARE": s.home.path}))
+        ok(not os.path.exists(os.path.join(s.home.path, "no")), "and a folder that was made goes again")
+
+
+for test in (scaffold, builds, in_parts, failing, refused, lists, pruned):
     test()
 done()

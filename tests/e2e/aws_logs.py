@@ -9,7 +9,12 @@ import signal
 import time
 
 import _mcp
+from _asb import skip
 from _aws import Cloud, Fault, done, ok, same
+from cloudwatch import LOGS
+
+if not LOGS:
+    skip("requests to CloudWatch Logs against their model", "python3-botocore is missing (deps/apt-check.txt)")
 
 IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 ROLE = "arn:aws:iam::123456789012:role/sandbox"

@@ -247,6 +247,8 @@ static void end_call(struct curlio_call *io, CURLcode code)
 	if (code != CURLE_OK) {
 		explain(c, code, &e);
 		status = 0;
+	} else if (status == 0) { /* "HTTP/2 0" passes with libcurl */
+		(void)err_set(&e, ERR_INTERNAL, EPROTO, "the agent's answer has no status");
 	} else if (from_proxy(c, status)) {
 		explain_proxy(c, status, &e);
 		status = 0;

@@ -82,7 +82,9 @@ static void look(struct hook *h)
 		if (m->data.result == CURLE_OPERATION_TIMEDOUT)
 			finished(h, -ETIMEDOUT, "the guest's hooks did not answer in time");
 		else if (m->data.result != CURLE_OK || status == 0)
-			finished(h, -EIO, curl_easy_strerror(m->data.result));
+			finished(h, -EIO,
+				 m->data.result ? curl_easy_strerror(m->data.result)
+						: "the answer has no status");
 		else
 			finished(h, (int)status, h->answer.p ? h->answer.p : "");
 	}

@@ -69,8 +69,8 @@ def hostile(home):
         s.raw(b'{"jsonrpc":"2.0","id":"pretty",\n"method":"ping"}\n')
         same([code(s.take()), code(s.take())], [-32700, -32700], "a message with a newline inside is two bad ones")
         n = {"name": "sandbox_logs_stream", "arguments": {"name": "none"}}
-        s.send({"jsonrpc": "2.0", "id": "dup", "method": "tools/call", "params": n})
-        s.send({"jsonrpc": "2.0", "id": "dup", "method": "tools/call", "params": n})
+        call = json.dumps({"jsonrpc": "2.0", "id": "dup", "method": "tools/call", "params": n}).encode() + b"\n"
+        s.raw(call + call)  # in one piece, so that the first is not over before the second is read
         same(sorted([code(s.take()) or 0, code(s.take()) or 0]), [-32600, 0], "an id that is in use")
         same(s.ask("tools/call", {"name": "sandbox_exec", "arguments": {"command": 5}})["result"],
              {"content": [{"type": "text", "text": "Error executing tool sandbox_exec: 2 validation errors for sandbox_execArguments"

@@ -2,7 +2,9 @@
 #include "host/backend.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +48,30 @@ void backend_log_done(struct backend_log *l)
 		l->done(l);
 	fd_close(&l->fd);
 	*l = (struct backend_log)BACKEND_LOG_NONE;
+}
+
+static struct {
+	void (*fn)(void *arg, const char *text);
+	void *arg;
+} listener;
+
+void backend_listen(void (*fn)(void *arg, const char *text), void *arg)
+{
+	listener.fn = fn;
+	listener.arg = arg;
+}
+
+void backend_tell(const char *fmt, ...)
+{
+	char text[ERR_MSG_MAX];
+	va_list ap;
+
+	if (!listener.fn)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a cut text is fine */
+	va_end(ap);
+	listener.fn(listener.arg, text);
 }
 
 void image_built_done(struct image_built *b)

@@ -284,6 +284,13 @@ struct backend {
 
 extern const struct backend backend_local, backend_aws;
 
+/*
+ * What a backend does by itself and succeeds at, such as asking for new credentials, in words for a log; never a secret. FN
+ * NULL (as at first): nobody listens. One listener a process.
+ */
+void backend_listen(void (*fn)(void *arg, const char *text), void *arg);
+void backend_tell(const char *fmt, ...) PRINTF(1, 2);
+
 /* The backend that a recorded sandbox with this ID lives on: "local-…", anything else is AWS's. */
 const struct backend *backend_of_id(const char *id);
 /* S is the id of a machine, and not a name: it may be asked for without a record. */

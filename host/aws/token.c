@@ -237,6 +237,8 @@ static int mint(struct aws *a, const char *id, const struct backend_ports *ports
 	}
 	if (r == 0)
 		keep(path, ret->url, token);
+	if (r == 0)
+		backend_tell("got a token for %s, good for %d minutes", id, TOKEN_MINUTES);
 	aws_answer_done(&w);
 	return r;
 }

@@ -51,7 +51,8 @@ void core_env_free(char ***env);
 struct core_named {
 	struct state_record record;
 	const struct backend *backend;
-	int hold; /* owned: keeps it from being suspended for being idle; -1 = none */
+	int hold;   /* owned: keeps it from being suspended for being idle; -1 = none */
+	bool woken; /* it was suspended, and core_wake has resumed it */
 };
 /* -ENOENT + ERR_NOT_FOUND when there is no record; ERR_UNSUPPORTED when its backend is not built
  * in. */

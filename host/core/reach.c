@@ -40,13 +40,16 @@ static int wake_slowly(struct core_named *n, struct err *e)
 int core_wake(struct core_named *n, struct err *e)
 {
 	struct sandbox_info i;
+	int r;
 
 	core_let_go(n);
 	if (!n->backend->wake || n->backend->info(n->record.microvm_id, &i, NULL) < 0 ||
 	    (i.state == SANDBOX_RUNNING && i.idle_timeout_ms == 0))
 		return 0;
 	tell(n, &i);
-	return wake_slowly(n, e);
+	r = wake_slowly(n, e);
+	n->woken = r == 0 && i.state == SANDBOX_SUSPENDED;
+	return r;
 }
 
 int core_reach(const char *name, struct core_named *ret, struct err *e)

@@ -100,6 +100,10 @@ static void on_worker_line(struct mcp_call *c, const char *p, size_t n)
 		keep(c, p + k, n - k - 1);
 		return;
 	}
+	if (begins(p, n, WORKER_LOG)) {
+		log_worker(c, p + strlen(WORKER_LOG), n - strlen(WORKER_LOG) - 1);
+		return;
+	}
 	if (begins(p, n, WORKER_END)) {
 		end_kept(c->s, p + e, n - e - 1);
 		return;
@@ -123,13 +127,32 @@ static void give_lines(struct mcp_call *c, size_t scanned)
 	buf_drop(&c->in, used);
 }
 
+/* Why the process of C is no more, in a few words. */
+static void why_dead(const struct mcp_call *c, char out[static 48])
+{
+	if (WIFSIGNALED(c->status))
+		ignore_result(str_format(out, 48, "signal %d", WTERMSIG(c->status))); /* it fits */
+	else
+		ignore_result(
+			str_format(out, 48, "status %d", WEXITSTATUS(c->status))); /* it fits */
+}
+
 static void finish(struct mcp_server *s, struct mcp_call *c)
 {
+	char why[48];
+
 	if (!c->dead || c->fd >= 0)
 		return;
-	if (!c->answered && !c->cancelled)
+	why_dead(c, why);
+	if (!c->answered && !c->cancelled) {
+		log_server(s, c, MCP_LOG_ERROR, "the process that worked on %s has died (%s)",
+			   c->what, why);
 		server_error(s, c->id, RPC_INTERNAL,
 			     "the process that worked on this request has died", NULL);
+	} else if (c->kept && !c->cancelled) {
+		log_server(s, c, MCP_LOG_WARNING, "what %s began has ended by itself (%s): %s",
+			   c->what, why, c->kept);
+	}
 	call_free(s, c);
 	if (s->closing)
 		server_close(s);
@@ -168,8 +191,9 @@ static void on_pipe(struct loop_watch *w, uint32_t events)
 void calls_reap(struct mcp_server *s)
 {
 	pid_t pid;
+	int status;
 
-	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		struct mcp_call *c = s->calls;
 
 		while (c && c->pid != pid)
@@ -177,6 +201,7 @@ void calls_reap(struct mcp_server *s)
 		if (!c)
 			continue;
 		c->dead = true;
+		c->status = status;
 		finish(s, c);
 	}
 }
@@ -187,8 +212,11 @@ static void on_kill(struct loop_timer *t)
 {
 	const struct mcp_call *c = t->arg;
 
-	if (c->pid && !c->dead)
-		(void)kill(c->pid, SIGKILL);
+	if (!c->pid || c->dead)
+		return;
+	(void)kill(c->pid, SIGKILL);
+	log_server(c->s, c, MCP_LOG_WARNING, "%s was cancelled, did not end and was killed",
+		   c->what);
 }
 
 static int start(struct mcp_call *c)
@@ -240,7 +268,19 @@ void calls_go_on(struct mcp_server *s)
 	}
 }
 
-void calls_add(struct mcp_server *s, struct rpc_msg *m, size_t bytes, bool modern)
+/* What M asks for, in static storage. */
+static const char *what_of(const struct rpc_msg *m)
+{
+	const char *name = NULL;
+
+	if (strcmp(m->method, "tools/call") != 0)
+		return strcmp(m->method, "resources/list") ? "resources/read" : "resources/list";
+	ignore_result(jsn_str(m->params, "name", &name, NULL)); /* dispatch has looked */
+	return mcp_tool_find(name)->name;
+}
+
+void calls_add(struct mcp_server *s, struct rpc_msg *m, size_t bytes, bool modern,
+	       enum mcp_level log_level)
 {
 	struct mcp_call *c = NULL, **end = &s->calls;
 
@@ -252,9 +292,11 @@ void calls_add(struct mcp_server *s, struct rpc_msg *m, size_t bytes, bool moder
 	}
 	c->s = s;
 	c->msg = *m;
+	c->what = what_of(m);
 	m->doc = NULL;
 	memcpy(c->id, m->id, sizeof(c->id));
 	c->modern = modern;
+	c->log_level = log_level;
 	c->bytes = bytes;
 	c->fd = -1;
 	c->watch = (struct loop_watch)LOOP_WATCH_INIT;

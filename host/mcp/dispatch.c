@@ -20,8 +20,7 @@ static const char modern_revision[] = "2026-07-28";
 static const char supported[] =
 	"\"2026-07-28\",\"2025-11-25\",\"2025-06-18\",\"2025-03-26\",\"2024-11-05\","
 	"\"2024-10-07\"";
-static const char *const levels[] = { "debug", "info",	   "notice", "warning",
-				      "error", "critical", "alert",  "emergency" };
+#define LEVELS "one of debug, info, notice, warning, error, critical, alert, emergency"
 
 static const char instructions[] =
 	"Runs code in isolated microVM sandboxes. sandbox_run is for one-off work in a sandbox that is thrown away; sandbox_create, "
@@ -33,6 +32,7 @@ struct request {
 	struct rpc_msg *m;
 	size_t bytes;
 	bool modern;
+	enum mcp_level log_level; /* of a modern one */
 };
 
 static void fail(const struct request *q, enum rpc_error code, const char *text)
@@ -120,20 +120,14 @@ static void on_discover(struct request *q)
 		answer_begin(q, b.p);
 }
 
-/* Log messages are never sent, so there is nothing to remember. */
 static void on_set_level(struct request *q)
 {
 	const char *name = param(q, "level");
-	size_t i = 0;
 
-	while (i < ARRAY_LEN(levels) && (!name || strcmp(levels[i], name) != 0))
-		i++;
-	if (i == ARRAY_LEN(levels))
-		fail(q, RPC_INVALID_PARAMS,
-		     "level must be one of debug, info, notice, warning, error, critical, "
-		     "alert, emergency");
-	else
+	if (name && log_level_of(name, &q->s->log.level))
 		server_result(q->s, q->m->id, false, "");
+	else
+		fail(q, RPC_INVALID_PARAMS, "level must be " LEVELS);
 }
 
 /* --- lists --- */
@@ -199,7 +193,7 @@ static void on_work(struct request *q)
 			return;
 		}
 	}
-	calls_add(q->s, q->m, q->bytes, q->modern);
+	calls_add(q->s, q->m, q->bytes, q->modern, q->log_level);
 }
 
 /* --- subscriptions --- */
@@ -316,6 +310,19 @@ static const struct {
 	{ "logging/setLevel", on_set_level, LEGACY | EARLY },
 };
 
+/* The messages that a modern request wants: none, unless it says a level. False when it was answered. */
+static bool read_log_level(struct request *q, const cJSON *meta)
+{
+	const char *name = NULL;
+	int r = jsn_str(meta, META "logLevel", &name, NULL);
+
+	q->log_level = MCP_LOG_NONE;
+	if (r == 0 || (r == 1 && log_level_of(name, &q->log_level)))
+		return true;
+	fail(q, RPC_INVALID_PARAMS, META "logLevel must be " LEVELS);
+	return false;
+}
+
 /* Of which era Q is. False when it was answered. */
 static bool read_meta(struct request *q)
 {
@@ -334,7 +341,7 @@ static bool read_meta(struct request *q)
 		return false;
 	}
 	if (!strcmp(version, modern_revision))
-		return true;
+		return read_log_level(q, meta);
 	ignore_result(str_format(
 		data, sizeof(data), "{\"supported\":[%s],\"requested\":\"%.*s\"}", supported,
 		(int)strspn(version,

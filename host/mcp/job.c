@@ -116,29 +116,12 @@ int job_find(struct mcp_job *j, struct core_named *ret, const char *code, struct
 
 int job_reach(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e)
 {
-	return find(j, core_reach, ret, code, e);
-}
+	int r = find(j, core_reach, ret, code, e);
 
-void job_progress(struct mcp_job *j, double done, double total, const char *message)
-{
-	AUTO_JSN *p = cJSON_CreateObject();
-	AUTO_BUF b;
-	char *text;
-
-	if (!j->token || !p || !cJSON_AddRawToObject(p, "progressToken", j->token) ||
-	    !cJSON_AddNumberToObject(p, "progress", done) ||
-	    (total > 0 && !cJSON_AddNumberToObject(p, "total", total)) ||
-	    (message && !jsn_add_text(p, "message", message, strlen(message))))
-		return;
-	text = cJSON_PrintUnformatted(p);
-	buf_init(&b, 64U << 10);
-	if (text &&
-	    buf_addf(&b,
-		     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":%s}\n",
-		     text) == 0)
-		ignore_result(
-			fd_write_all(j->out, b.p, b.len)); /* the server has gone, or soon has */
-	free(text);
+	if (r == 0 && ret->woken)
+		job_log(j, MCP_LOG_NOTICE, "'%s' was suspended, and has been resumed",
+			ret->record.name);
+	return r;
 }
 
 /* --- what goes on after its answer --- */
@@ -185,6 +168,9 @@ bool job_add_capped(const struct mcp_job *j, cJSON *o, const char *name, const c
 	size_t k = mcp_cut(p, n, job_cap(j));
 	cJSON *t = cJSON_AddObjectToObject(o, name);
 
+	if (k < total)
+		job_log(j, MCP_LOG_WARNING, "%s was cut: %zu of %llu bytes are in the answer", name,
+			k, (unsigned long long)total);
 	if (!t || !jsn_add_text(t, "text", p ? p : "", k) ||
 	    !jsn_add_bool(t, "truncated", k < total))
 		return false;

@@ -268,6 +268,7 @@ int mcp_serve(const struct mcp_config *c)
 	if (r == 0) {
 		s->cfg = c;
 		s->notify_fd = -1;
+		s->log.level = MCP_LOG_WARNING;
 		r = begin(s);
 	}
 	if (r == 0)

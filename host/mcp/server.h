@@ -15,7 +15,7 @@
 
 /*
  * Shared by the files of the server process: server.c (streams, ends), dispatch.c (methods), calls.c (what runs in workers),
- * worker.c (the workers themselves), listing.c (texts that are made once), watch.c (what has changed).
+ * worker.c (the workers themselves), listing.c (texts that are made once), watch.c (what has changed), log.c (log messages).
  */
 
 #define MCP_RUNNING_MAX	  64 /* workers at once; more wait */
@@ -35,14 +35,23 @@ struct mcp_call {
 	struct rpc_msg msg; /* owned until its worker runs */
 	size_t bytes;	    /* of its line, while it waits */
 	char id[RPC_ID_MAX + 1];
-	bool modern; /* of revision 2026-07-28 */
-	pid_t pid;   /* 0 = it waits */
-	int fd;	     /* the worker's lines; owned */
+	bool modern;		  /* of revision 2026-07-28 */
+	enum mcp_level log_level; /* the least that is wanted, when it is modern */
+	const char *what;	  /* the tool or the method; static */
+	pid_t pid;		  /* 0 = it waits */
+	int status;		  /* of waitpid(2), once it is dead */
+	int fd;			  /* the worker's lines; owned */
 	struct loop_watch watch;
 	struct loop_timer kill;
 	struct buf in;
 	bool answered, cancelled, dead;
 	char *kept; /* owned: it has answered and runs on; JSON of what it is now. NULL = it has not */
+};
+
+struct mcp_log {
+	enum mcp_level level;	 /* the least that is sent, of a session */
+	int64_t next;		 /* when the next message is due (log.c) */
+	unsigned left_out, told; /* messages that had no room; bits of what is told once */
 };
 
 /* Who wants to be told of changes. Legacy clients are one, without an id. */
@@ -71,6 +80,7 @@ struct mcp_server {
 	/* the session of a client before revision 2026-07-28 */
 	bool initialized; /* initialize was answered */
 	struct mcp_sub legacy, subs[MCP_SUBS_MAX];
+	struct mcp_log log;
 	/* watch.c */
 	int notify_fd;
 	struct loop_watch notify;
@@ -93,7 +103,9 @@ void server_close(struct mcp_server *s);
 void dispatch(struct mcp_server *s, struct rpc_msg *m, size_t bytes);
 
 /* calls.c */
-void calls_add(struct mcp_server *s, struct rpc_msg *m, size_t bytes, bool modern);
+/* MODERN, and then LOG_LEVEL: as in struct mcp_call. */
+void calls_add(struct mcp_server *s, struct rpc_msg *m, size_t bytes, bool modern,
+	       enum mcp_level log_level);
 struct mcp_call *calls_find(struct mcp_server *s,
 			    const char *id); /* one that is not answered yet */
 void calls_cancel(struct mcp_call *c);
@@ -101,6 +113,14 @@ void calls_cancel_all(struct mcp_server *s);
 void calls_kill_all(struct mcp_server *s);
 void calls_reap(struct mcp_server *s); /* after SIGCHLD */
 void calls_go_on(struct mcp_server *s);
+
+/* log.c: "debug", …; false when NAME is none of the levels. */
+bool log_level_of(const char *name, enum mcp_level *ret) MUST_CHECK;
+/* What follows WORKER_LOG in a line of C's worker. */
+void log_worker(const struct mcp_call *c, const char *p, size_t n);
+/* A message of the server's own; C: about a call, or NULL. */
+void log_server(struct mcp_server *s, const struct mcp_call *c, enum mcp_level level,
+		const char *fmt, ...) PRINTF(4, 5);
 
 /* worker.c: answers C on OUT and exits. */
 NORETURN void worker_run(const struct mcp_call *c, int out);

@@ -327,10 +327,8 @@ static void on_copied(void *arg, uint64_t bytes)
 {
 	struct mcp_job *j = arg;
 
-	if (bytes - j->told >= 1U << 20) {
-		j->told = bytes;
+	if ((double)bytes - j->told >= 1 << 20)
 		job_progress(j, (double)bytes, 0, NULL);
-	}
 }
 
 int tool_fs_tree(struct mcp_job *j, struct err *e)

@@ -66,6 +66,9 @@ int tool_forward_start(struct mcp_job *j, struct err *e)
 	if (r == 0 &&
 	    !add_forward(j->data, k.n.record.name, forward_port(k.f, 0)->local, spec.remote))
 		r = -ENOMEM;
+	if (r == 0)
+		job_log(j, MCP_LOG_INFO, "127.0.0.1:%u leads to port %u of '%s'",
+			forward_port(k.f, 0)->local, spec.remote, k.n.record.name);
 	return r < 0 ? r : job_keep(j, j->data, serve, &k);
 }
 
@@ -102,6 +105,7 @@ int tool_forward_stop(struct mcp_job *j, struct err *e)
 		r = job_end_kept(j, jsn_get(x, "pid")->valueint);
 		if (r < 0)
 			return err_set(e, ERR_TIMEOUT, -r, "the forward does not end");
+		job_log(j, MCP_LOG_INFO, "127.0.0.1:%lld is closed", (long long)local);
 		return jsn_add_i64(j->data, "local_port", local) &&
 				       jsn_add_bool(j->data, "stopped", true)
 			       ? 0

@@ -93,20 +93,29 @@ static int may_remove(struct mcp_job *j, const struct backend **ret, struct err 
 	return -EINVAL;
 }
 
-static void on_removed(void *list, const char *image)
+struct removing {
+	const struct mcp_job *j;
+	cJSON *list;
+};
+
+static void on_removed(void *arg, const char *image)
 {
-	(void)cJSON_AddItemToArray(list, cJSON_CreateString(image)); /* it has gone in any case */
+	const struct removing *r = arg;
+
+	job_log(r->j, MCP_LOG_INFO, "removed the image %s", image);
+	(void)cJSON_AddItemToArray(r->list,
+				   cJSON_CreateString(image)); /* it has gone in any case */
 }
 
 int tool_image_remove(struct mcp_job *j, struct err *e)
 {
 	const char *image = job_str(j, "image_arn");
-	cJSON *list = cJSON_AddArrayToObject(j->data, "versions");
+	struct removing rm = { .j = j, .list = cJSON_AddArrayToObject(j->data, "versions") };
 	const struct backend *b;
-	int r = list ? may_remove(j, &b, e) : -ENOMEM;
+	int r = rm.list ? may_remove(j, &b, e) : -ENOMEM;
 
 	if (r == 0)
-		r = b->images->remove(image, false, on_removed, list, e);
+		r = b->images->remove(image, false, on_removed, &rm, e);
 	if (r < 0)
 		return r;
 	return jsn_add_str(j->data, "image_arn", image) && jsn_add_bool(j->data, "removed", true)
@@ -114,11 +123,11 @@ int tool_image_remove(struct mcp_job *j, struct err *e)
 		       : -ENOMEM;
 }
 
-static void on_pruned(void *list, const char *kind, const char *name, uint64_t bytes)
+static void on_pruned(void *arg, const char *kind, const char *name, uint64_t bytes)
 {
 	(void)bytes;
 	if (!strcmp(kind, "image"))
-		on_removed(list, name);
+		on_removed(arg, name);
 }
 
 static int add_kept(void *list, const struct image_info *i)
@@ -134,13 +143,14 @@ int tool_image_prune(struct mcp_job *j, struct err *e)
 {
 	cJSON *removed = cJSON_AddArrayToObject(j->data, "removed"),
 	      *kept = cJSON_AddArrayToObject(j->data, "kept");
+	struct removing rm = { .j = j, .list = removed };
 	const struct backend *b;
 	int r = removed && kept ? may_remove(j, &b, e) : -ENOMEM;
 
 	if (r == 0 && !b->prune)
 		return job_unsupported(b, "pruning images", e);
 	if (r == 0)
-		r = b->prune(PRUNE_IMAGES, on_pruned, removed, e);
+		r = b->prune(PRUNE_IMAGES, on_pruned, &rm, e);
 	if (r == 0)
 		r = b->images->list(add_kept, kept, e);
 	if (r == 0 && !jsn_add_u64(j->data, "removed_count", (uint64_t)cJSON_GetArraySize(removed)))

@@ -193,6 +193,9 @@ int tool_create(struct mcp_job *j, struct err *e)
 		r = job_find(j, &n, NULL, e);
 	if (r != 0)
 		return r;
+	job_log(j, MCP_LOG_INFO, "created '%s' (%s) from %s", n.record.name, n.record.microvm_id,
+		s.image);
+	job_log_emulated(j, b, n.record.microvm_id);
 	r = describe(j, &n, e);
 	core_named_done(&n);
 	return r;
@@ -235,6 +238,9 @@ int tool_start(struct mcp_job *j, struct err *e)
 		return r;
 	if (i.state != SANDBOX_RUNNING)
 		r = resume(j, &n, e);
+	if (r == 0 && i.state != SANDBOX_RUNNING)
+		job_log(j, MCP_LOG_INFO, "started '%s', which was %s", n.record.name,
+			sandbox_state_name(i.state));
 	if (r == 0)
 		r = describe(j, &n, e);
 	core_named_done(&n);
@@ -252,6 +258,8 @@ int tool_stop(struct mcp_job *j, struct err *e)
 	if (i.state != SANDBOX_SUSPENDED && i.state != SANDBOX_TERMINATED)
 		r = n.backend->suspend ? n.backend->suspend(n.record.microvm_id, e)
 				       : job_unsupported(n.backend, "suspend", e);
+	if (r == 0)
+		job_log(j, MCP_LOG_INFO, "suspended '%s'", n.record.name);
 	if (r == 0 && (!jsn_add_str(j->data, "name", n.record.name) ||
 		       !jsn_add_str(j->data, "state",
 				    i.state == SANDBOX_TERMINATED ? "stopped" : "suspended")))
@@ -271,6 +279,8 @@ int tool_remove(struct mcp_job *j, struct err *e)
 	r = n.backend->remove(n.record.microvm_id, e);
 	if (r == 0)
 		r = state_remove(n.record.name, n.record.microvm_id, e);
+	if (r == 0)
+		job_log(j, MCP_LOG_INFO, "removed '%s' (%s)", n.record.name, n.record.microvm_id);
 	if (r == 0 && (!jsn_add_str(j->data, "name", n.record.name) ||
 		       !jsn_add_bool(j->data, "removed", true)))
 		r = -ENOMEM;
@@ -332,6 +342,8 @@ static int tell_children(struct mcp_job *j, const struct core_child *all, size_t
 		if (all[i].child.result == 0) {
 			if (!jsn_add_str(o, "microvm_id", all[i].id))
 				return -ENOMEM;
+			job_log(j, MCP_LOG_INFO, "created '%s' (%s) as a copy", all[i].name,
+				all[i].id);
 			continue;
 		}
 		why = cJSON_AddObjectToObject(o, "error");

@@ -149,7 +149,15 @@ static int told(struct mcp_job *j, const struct exec_result *res, struct err *e)
 	int status = status_of(res);
 	cJSON *o = j->data;
 
+	if (res->oom)
+		job_log(j, MCP_LOG_WARNING,
+			"a command was killed because it wanted too much memory");
+	if (res->lost)
+		job_log(j, MCP_LOG_WARNING,
+			"%llu bytes of output are lost: they were not fetched in time",
+			(unsigned long long)res->lost);
 	if (res->end == EXEC_TIMED_OUT) {
+		job_log(j, MCP_LOG_WARNING, "a command was killed after its timeout");
 		j->extra = o = cJSON_CreateObject();
 		return o && add_outputs(j, o, res)
 			       ? job_fail(j, e, "timeout",
@@ -316,10 +324,17 @@ int tool_run(struct mcp_job *j, struct err *e)
 					.hold = -1 };
 		struct err gone = ERR_INIT;
 
+		job_log(j, MCP_LOG_DEBUG, "created '%s' (%s) from %s for one command", m.name, m.id,
+			s.image);
+		job_log_emulated(j, b, m.id);
 		r = run_shell(j, &n, &c, e);
 		if (r == 0 && !jsn_add_str(j->data, "microvm_id", m.id))
 			r = -ENOMEM;
-		ignore_result(core_drop(&m, &gone)); /* its supervisor ends it in any case */
+		if (core_drop(&m, &gone) == 0)
+			job_log(j, MCP_LOG_DEBUG, "removed '%s'", name);
+		else /* its supervisor ends it in any case */
+			job_log(j, MCP_LOG_WARNING, "'%s' could not be removed at once: %s", name,
+				gone.msg);
 	}
 	cmdline_done(&c);
 	return r;

@@ -41,6 +41,8 @@ int tool_snapshot_create(struct mcp_job *j, struct err *e)
 						 &j->progress, loop_now() + CREATE_NS, e);
 		core_cancel_end();
 	}
+	if (r == 0)
+		job_log(j, MCP_LOG_INFO, "kept '%s' as the snapshot '%s'", n.record.name, name);
 	if (r == 0 && (!jsn_add_str(j->data, "name", n.record.name) ||
 		       !jsn_add_str(j->data, "snapshot", name)))
 		r = -ENOMEM;
@@ -59,6 +61,9 @@ int tool_snapshot_restore(struct mcp_job *j, struct err *e)
 	if (r == 0)
 		r = core_restore(b, job_str(j, "snapshot"), job_str(j, "name"), flags_of(j),
 				 &j->progress, LIFE_START_NS, &child, e);
+	if (r == 0)
+		job_log(j, MCP_LOG_INFO, "created '%s' (%s) from the snapshot '%s'", child.name,
+			child.id, job_str(j, "snapshot"));
 	if (r == 0 && (!jsn_add_str(j->data, "name", child.name) ||
 		       !jsn_add_str(j->data, "microvm_id", child.id) ||
 		       !jsn_add_str(j->data, "snapshot", job_str(j, "snapshot"))))
@@ -103,6 +108,8 @@ int tool_snapshot_remove(struct mcp_job *j, struct err *e)
 		r = b->snapshots->remove(job_str(j, "snapshot"), e);
 	if (r == -ENOENT)
 		j->code = "not_found";
+	if (r == 0)
+		job_log(j, MCP_LOG_INFO, "removed the snapshot '%s'", job_str(j, "snapshot"));
 	if (r == 0 && (!jsn_add_str(j->data, "snapshot", job_str(j, "snapshot")) ||
 		       !jsn_add_bool(j->data, "removed", true)))
 		r = -ENOMEM;

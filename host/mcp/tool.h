@@ -63,7 +63,9 @@ struct mcp_job {
 	cJSON *extra;		  /* what an error has beside code and message, or NULL; owned */
 	struct progress progress; /* its cancel is set while core_cancel_begin */
 	const char *token;	  /* JSON of the progress token; NULL = no progress is wanted */
-	uint64_t told;		  /* the last progress, of a tool that counts */
+	int64_t began;		  /* loop_now() */
+	double told;		  /* the last progress */
+	int64_t told_at;	  /* loop_now() of it */
 	int out;		  /* where lines for the client go */
 	cJSON *kept;		  /* what workers of earlier calls go on as: objects with "pid" */
 	/* Set by a tool that goes on after its answer (job_keep): until SIGTERM, then the process ends. */
@@ -78,9 +80,11 @@ double job_num(const struct mcp_job *j, const char *name);
 bool job_bool(const struct mcp_job *j, const char *name);
 bool job_null(const struct mcp_job *j, const char *name);
 
-/* Lines of a worker for the server: it goes on as JSON; the worker with that pid is to end. */
+/* Lines of a worker for the server: it goes on as JSON; the worker with that pid is to end; a log message (job_log): the digits
+ * of its level and of what is told only once (0 = always), and JSON. */
 #define WORKER_KEEP "keep "
 #define WORKER_END  "end "
+#define WORKER_LOG  "log "
 /* The answer is not the end: AFTER goes on as WHAT, an object (borrowed). 0 or a negative errno. */
 int job_keep(struct mcp_job *j, const cJSON *what, void (*after)(void *arg), void *arg) MUST_CHECK;
 /* Ends what went on as the process PID, and waits for that; 0 or a negative errno. */
@@ -106,8 +110,30 @@ int job_find(struct mcp_job *j, struct core_named *ret, const char *code, struct
 /* The same for what talks with the guest: a suspended one is resumed. */
 int job_reach(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e)
 	MUST_CHECK;
+
+/* --- what is told meanwhile (tell.c) --- */
 /* Tells the client how far it is; nothing when it did not ask. */
 void job_progress(struct mcp_job *j, double done, double total, const char *message);
+/* RFC 5424's severities, as the protocol names them. */
+enum mcp_level {
+	MCP_LOG_DEBUG,
+	MCP_LOG_INFO,
+	MCP_LOG_NOTICE,
+	MCP_LOG_WARNING,
+	MCP_LOG_ERROR,
+	MCP_LOG_CRITICAL,
+	MCP_LOG_ALERT,
+	MCP_LOG_EMERGENCY,
+	MCP_LOG_NONE
+};
+#define MCP_LOG_TEXT 512 /* bytes of a message; a longer one is cut */
+/*
+ * A log message for the client, if it wants those of LEVEL. For people: what happened to what, never a command, its variables or
+ * its output.
+ */
+void job_log(const struct mcp_job *j, enum mcp_level level, const char *fmt, ...) PRINTF(3, 4);
+/* Warns, once a server, when the sandbox ID of B is emulated. */
+void job_log_emulated(const struct mcp_job *j, const struct backend *b, const char *id);
 
 /*
  * Text of a guest as {"text","truncated"} and, when it is more than the cap, total_bytes and returned_bytes: TOTAL bytes

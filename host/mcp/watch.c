@@ -129,10 +129,15 @@ void watch_begin(struct mcp_server *s)
 	s->notify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	r = s->notify_fd < 0 ? -errno
 			     : inotify_add_watch(s->notify_fd, dir, IN_MOVED_TO | IN_CLOSE_WRITE);
-	if (r >= 0)
+	if (r < 0)
+		r = -errno;
+	else
 		r = loop_add(&s->loop, &s->notify, s->notify_fd, EPOLLIN);
-	if (r < 0) /* changes are then not told, which is no reason to fail */
+	if (r < 0) { /* no reason to fail */
+		log_server(s, NULL, MCP_LOG_WARNING,
+			   "changes of the sandboxes will not be told: %s", strerror(-r));
 		fd_close(&s->notify_fd);
+	}
 }
 
 void watch_end(struct mcp_server *s)

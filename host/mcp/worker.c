@@ -160,6 +160,11 @@ static char *progress_token(const struct mcp_call *c)
 							      : NULL;
 }
 
+static void on_told(void *job, const char *text)
+{
+	job_log(job, MCP_LOG_NOTICE, "%s", text);
+}
+
 /* What a backend tells while a sandbox starts. */
 static void on_stage(void *arg, const char *stage, int64_t ms)
 {
@@ -188,6 +193,11 @@ NORETURN static void run_tool(const struct mcp_call *c, struct mcp_job *j)
 	if (!(j->tool->flags & MCP_CAREFUL))
 		unblock();
 	r = j->tool->run(j, &e);
+	job_log(j, MCP_LOG_DEBUG, "%s after %lld ms",
+		r >= 0	  ? "done"
+		: j->code ? j->code
+			  : err_code_name(e.code),
+		(long long)(loop_now() - j->began) / 1000000);
 	answer_tool(c, j, r, &e);
 }
 
@@ -232,11 +242,13 @@ void worker_run(const struct mcp_call *c, int out)
 {
 	struct mcp_job j = { .cfg = c->s->cfg, .out = WORKER_FD, .data = cJSON_CreateObject() };
 
+	j.began = loop_now();
 	isolate(out);
 	j.kept = kept_calls(c->s);
 	if (!j.data || !j.kept)
 		_exit(1);
 	j.token = progress_token(c);
+	backend_listen(on_told, &j);
 	j.progress.fn = on_stage;
 	j.progress.arg = &j;
 	if (!strcmp(c->msg.method, "tools/call"))

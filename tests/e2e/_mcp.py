@@ -128,6 +128,12 @@ class Server:
     def error(self, tool, /, **args):
         return self.tool(tool, **args).get("error")
 
+    def logs(self):
+        """The log messages that came since the last call of this."""
+        got = [m["params"] for m in self.notes if m["method"] == "notifications/message"]
+        self.notes = [m for m in self.notes if m["method"] != "notifications/message"]
+        return got
+
     def end(self, limit=30):
         """Closes the input, as a client does that has had enough; the exit status."""
         try:

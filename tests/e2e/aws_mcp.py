@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # VARIANTS: none
 """asb mcp with sandboxes on AWS: the stand-in, in front of a real agentd."""
+import os
+import shutil
+
 from _aws import Cloud, done, ok, same
 import _mcp
 
@@ -24,7 +27,15 @@ with Cloud() as c, _mcp.Server(c.home, "--backend", "aws", env={"AGENT_SANDBOX_W
     same(s.data("sandbox_exec_close", name="app", session=n)["closed"], True, "sandbox_exec_close")
     same(s.error("sandbox_forward_start", name="app", port=80)["code"], "unsupported", "what AWS has not")
     same(s.data("sandbox_list")["count"], 1, "sandbox_list")
+    same(s.logs(), [], "log messages: nothing to warn of")
+    s.ask("logging/setLevel", {"level": "info"})
+    shutil.rmtree(os.path.join(c.home.path, ".agent_sandbox/aws/tokens"))
+    s.data("sandbox_exec", name="app", command="true")
+    m = s.logs()
+    same([(x["level"], x["logger"], x["data"]["sandbox"]) for x in m], [("notice", "sandbox_exec", "app")], "a new token is told")
+    ok("token for microvm-" in m[0]["data"]["message"] and len(m[0]["data"]["message"]) < 100, "without the token itself", m)
     same((s.data("sandbox_remove", name="app")["removed"], c.living(), c.state()), (True, [], {}), "sandbox_remove")
+    same([(x["level"], x["data"]["message"].split(" ")[0]) for x in s.logs()], [("info", "removed")], "and the removal")
     ok(not c.aws.refused, "nothing was asked that AWS would refuse", c.aws.refused)
     same(s.bad, [], "nothing but messages on standard output")
 done()

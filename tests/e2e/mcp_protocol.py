@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # DEADLINE: 600
 """asb mcp as a peer: what it makes of hostile and odd input, both eras of the protocol, its lists. No sandbox is started."""
+import fcntl
 import json
 import os
 import signal
@@ -173,6 +174,71 @@ def changes(home):
     os.unlink(state)
 
 
+def levels(home):
+    def heard(s):
+        return [(m["level"], m["logger"]) for m in s.logs()]
+
+    debug = [("debug", "sandbox_list")]
+    with _mcp.Server(home) as s:
+        s.data("sandbox_list")
+        same(heard(s), [], "logging: no level was set, and all went well")
+        s.ask("logging/setLevel", {"level": "debug"})
+        s.data("sandbox_list")
+        same(heard(s), debug, "debug: how long a call took")
+        for level in ("info", "emergency"):
+            s.ask("logging/setLevel", {"level": level})
+            s.data("sandbox_list")
+            same(heard(s), [], f"{level}: nothing of debug")
+        s.ask("logging/setLevel", {"level": "debug"})
+        same(code(s.ask("logging/setLevel", {"level": "loud"})), -32602, "a level that is none")
+        s.data("sandbox_list")
+        same(heard(s), debug, "changes nothing")
+        for more, want in (({}, []), ({"io.modelcontextprotocol/logLevel": "debug"}, debug), ({"io.modelcontextprotocol/logLevel": "info"}, [])):
+            s.ask("tools/call", {"_meta": {**MODERN, **more}, "name": "sandbox_list", "arguments": {}})
+            same(heard(s), want, f"a stateless call with {more or 'no level'}, whatever the session's is")
+        for bad in ("loud", 7):
+            same(code(s.ask("tools/list", {"_meta": {**MODERN, "io.modelcontextprotocol/logLevel": bad}})), -32602, f"the level {bad} of a call")
+        s.error("sandbox_remove", name="nonesuch")
+        same([m["data"]["sandbox"] for m in s.logs()], ["nonesuch"], "a message says which sandbox")
+        for n in [s.start("tools/call", {"name": "sandbox_list", "arguments": {}}) for _ in range(200)]:
+            s.wait(n)
+        time.sleep(0.3)
+        s.data("sandbox_list")
+        got = s.logs()
+        told = [m["data"]["message"] for m in got if m["logger"] == "server"]
+        ok(30 < len(got) < 150 and any("left out" in x for x in told), "many at once are cut, and that is told", len(got), told)
+        same(s.bad, [], "nothing but messages on standard output")
+
+
+def sdk_levels(home):
+    why = _mcp.official()
+    if why:
+        ok(True, f"log messages in the official clients # SKIP {why}")
+        return
+    r = _mcp.node(home, "_mcp_logs.mjs", ASB)
+    want = [[], [["debug", "sandbox_list"]]]
+    same(json.loads(r.stdout or "{}"), {"v1": want, "v2": want}, "log messages in the official clients of both eras")
+
+
+def dies(home):
+    """A worker that is killed while it waits for the lock of the names."""
+    os.makedirs(os.path.join(home.path, ".agent_sandbox"), mode=0o700, exist_ok=True)
+    with open(os.path.join(home.path, ".agent_sandbox/.lock"), "w", encoding="ascii") as lock, _mcp.Server(home) as s:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        n = s.start("tools/call", {"name": "sandbox_create", "arguments": {"name": "x"}})
+        children = f"/proc/{s.p.pid}/task/{s.p.pid}/children"
+        until = time.monotonic() + 30
+        pids = []
+        while not pids and time.monotonic() < until:
+            with open(children, encoding="ascii") as f:
+                pids = f.read().split()
+        os.kill(int(pids[0]), signal.SIGKILL)
+        same(code(s.wait(n)), -32603, "a worker that dies is answered for")
+        m = s.logs()
+        same([(x["level"], x["logger"]) for x in m], [("error", "sandbox_create")], "and its death is logged, without a level that was set")
+        ok("signal 9" in m[0]["data"]["message"], "with the reason", m)
+
+
 def ends(home):
     # Requests, and the end of the input at once: quick ones are answered.
     text = "".join(json.dumps(x) + "\n" for x in (
@@ -238,6 +304,9 @@ with _asb.Home() as home:
     lists(home)
     eras(home)
     changes(home)
+    levels(home)
+    sdk_levels(home)
+    dies(home)
     ends(home)
     conformance(home)
 _asb.done()

@@ -87,10 +87,23 @@ bool exec_suspended(struct exec *x)
 	       (i.state == SANDBOX_SUSPENDED || i.state == SANDBOX_SUSPENDING);
 }
 
+static void on_tick(struct loop_timer *t)
+{
+	struct exec *x = t->arg;
+
+	x->spec->tick(x->spec->tick_arg, x->offset);
+	loop_arm(&x->loop, t, EXEC_TICK_NS);
+}
+
 static int begin(struct exec *x, struct err *e)
 {
 	int r = follow_init(x);
 
+	x->tick = (struct loop_timer)LOOP_TIMER_INIT;
+	x->tick.fn = on_tick;
+	x->tick.arg = x;
+	if (x->spec->tick)
+		loop_arm(&x->loop, &x->tick, EXEC_TICK_NS);
 	if (r == 0)
 		r = feed_init(x);
 	if (r == 0)
@@ -105,6 +118,7 @@ static int begin(struct exec *x, struct err *e)
 
 static void release(struct exec *x)
 {
+	loop_disarm(&x->tick);
 	start_done(x);
 	follow_done(x);
 	feed_done(x);

@@ -18,6 +18,7 @@ struct backend;
 struct keys;
 
 #define EXEC_ID_MAX	 64
+#define EXEC_TICK_NS	 (250 * 1000000LL)
 #define EXEC_CAPTURE_MAX (64U << 20) /* of each stream, with capture */
 
 struct exec_spec { /* all borrowed */
@@ -56,6 +57,9 @@ struct exec_spec { /* all borrowed */
 	size_t capture_max; /* of each stream, with capture; 0 = EXEC_CAPTURE_MAX */
 	bool kill;  /* the first signal that we get kills the command, and is not passed on */
 	bool leave; /* the sandbox is thrown away afterwards: do not tidy up in it */
+	/* Called every EXEC_TICK_NS until it is over, with the bytes of output that came so far; NULL = not wanted. */
+	void (*tick)(void *arg, uint64_t bytes);
+	void *tick_arg;
 };
 
 enum exec_end {

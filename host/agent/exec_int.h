@@ -40,6 +40,7 @@ struct exec {
 	struct loop loop;
 	struct http *http;
 	char id[EXEC_ID_MAX + 1];
+	struct loop_timer tick;
 
 	/* start.c */
 	struct buf request;

@@ -16,8 +16,6 @@
  * the loop, libcurl by being paused until the caller has made room or bytes.
  */
 
-#define WAIT_MS 200 /* so that a signal that came just before the wait is seen soon */
-
 struct stream {
 	struct stream_spec spec;
 	struct loop loop;
@@ -127,8 +125,10 @@ static void resume(struct stream *s)
 /* One turn of the loop. 0, or a negative errno, which is remembered. */
 static int wait_for_it(struct stream *s)
 {
-	int r = loop_once(&s->loop, WAIT_MS);
+	int r = loop_once(&s->loop, STREAM_TURN_MS);
 
+	if (s->spec.turn)
+		s->spec.turn(s->spec.turn_arg);
 	if (r == 0 && s->spec.cancel && *s->spec.cancel)
 		r = -EINTR;
 	else if (r == 0 && !s->over && loop_now() - s->moved_ns > STREAM_SILENT_NS)

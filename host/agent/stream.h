@@ -27,7 +27,11 @@ struct stream_spec { /* all borrowed */
 	bool upload;
 	const volatile sig_atomic_t
 		*cancel; /* set by a signal handler: calls then return -EINTR; NULL = never */
+	/* Called whenever a call waits, at least every STREAM_TURN_MS; NULL = not wanted. */
+	void (*turn)(void *arg);
+	void *turn_arg;
 };
+#define STREAM_TURN_MS	 200 /* so that a signal that came just before a wait is seen soon */
 #define STREAM_BUFFER	 (1U << 20)
 #define STREAM_SILENT_NS (90LL * 1000000000) /* without a byte in either direction: -ETIMEDOUT */
 

@@ -201,7 +201,7 @@ int tool_fs_write(struct mcp_job *j, struct err *e)
 
 /* --- one file from here, and to here --- */
 
-static int send_file(struct stream *s, int fd, uint64_t *ret)
+static int send_file(struct mcp_job *j, struct stream *s, int fd, uint64_t size, uint64_t *ret)
 {
 	char p[4096];
 	ssize_t n;
@@ -210,6 +210,7 @@ static int send_file(struct stream *s, int fd, uint64_t *ret)
 	while ((n = read(fd, p, sizeof(p))) > 0 && r == 0) {
 		r = stream_write(s, p, (size_t)n);
 		*ret += (uint64_t)n;
+		job_bytes_done(j, *ret, size);
 	}
 	return n < 0 ? -errno : r == -EPIPE ? 0 : r;
 }
@@ -229,7 +230,7 @@ int tool_fs_from_host(struct mcp_job *j, struct err *e)
 	AUTO_FD fd = -1;
 	struct stream *s = NULL;
 	struct core_named n;
-	struct stat st;
+	struct stat st = { .st_size = 0 };
 	uint64_t bytes = 0;
 	int r = policy_path(j, job_str(j, "host_path"), &host, e);
 
@@ -243,7 +244,7 @@ int tool_fs_from_host(struct mcp_job *j, struct err *e)
 	if (r == 0) {
 		r = open_file(j, &n, dest, true, &s, e);
 		if (r == 0)
-			r = send_file(s, fd, &bytes);
+			r = send_file(j, s, fd, (uint64_t)st.st_size, &bytes);
 		if (s && r == 0)
 			r = stream_end(s, NULL, e);
 		else if (s && !e->code)
@@ -259,7 +260,8 @@ int tool_fs_from_host(struct mcp_job *j, struct err *e)
 }
 
 /* Into a new file beside HOST, which takes its name when it is whole. */
-static int receive_file(struct stream *s, const char *host, uint64_t *ret, struct err *e)
+static int receive_file(struct mcp_job *j, struct stream *s, const char *host, uint64_t *ret,
+			struct err *e)
 {
 	AUTO_BUF tmp;
 	char p[4096];
@@ -275,6 +277,7 @@ static int receive_file(struct stream *s, const char *host, uint64_t *ret, struc
 	while (r == 0 && (n = stream_read(s, p, sizeof(p))) > 0) {
 		r = fd_write_all(fd, p, (size_t)n);
 		*ret += (uint64_t)n;
+		job_bytes_done(j, *ret, 0);
 	}
 	if (r < 0)
 		(void)err_set(e, ERR_IO, -r, "%.300s", host);
@@ -308,7 +311,7 @@ int tool_fs_to_host(struct mcp_job *j, struct err *e)
 		core_cancel_begin(&j->progress);
 		r = open_file(j, &n, src, false, &s, e);
 		if (r == 0)
-			r = receive_file(s, host, &bytes, e);
+			r = receive_file(j, s, host, &bytes, e);
 		core_cancel_end();
 		stream_free(s);
 		core_named_done(&n);
@@ -327,8 +330,7 @@ static void on_copied(void *arg, uint64_t bytes)
 {
 	struct mcp_job *j = arg;
 
-	if ((double)bytes - j->told >= 1 << 20)
-		job_progress(j, (double)bytes, 0, NULL);
+	job_bytes_done(j, bytes, 0);
 }
 
 int tool_fs_tree(struct mcp_job *j, struct err *e)

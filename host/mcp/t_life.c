@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -309,9 +308,9 @@ int tool_wait(struct mcp_job *j, struct err *e)
 		return r;
 	while (state = life_state(&n),
 	       strcasecmp(state, target) != 0 && !is_over(state) && !timed_out) {
-		(void)poll(NULL, 0, (int)(POLL_NS / 1000000));
+		job_pause(j, POLL_NS);
 		timed_out = loop_now() > until;
-		job_progress(j, limit - (double)(until - loop_now()) / 1e9, limit, state);
+		job_elapsed(j, JOB_OFTEN_NS, state);
 	}
 	if (timed_out && strcasecmp(state, target) != 0 && !is_over(state)) {
 		j->extra = cJSON_CreateObject();

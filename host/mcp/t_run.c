@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/cli/out.h"
 #include "host/mcp/tools.h"
 #include "lib/str.h"
 
@@ -26,6 +27,11 @@ struct cmdline {
 	bool own_cwd;
 	int64_t timeout_ns;
 	bool leave, detach, input;
+};
+
+struct ticking {
+	struct mcp_job *j;
+	uint64_t bytes; /* of output, told last */
 };
 
 static void free_env(char **env)
@@ -82,9 +88,22 @@ static void cmdline_done(struct cmdline *c)
 	free(c->cwd);
 }
 
-static int run_once(const struct mcp_job *j, const struct core_named *n, const struct cmdline *c,
+/* Time and output so far: when there is more output, and now and then in any case, for clients that wait no longer than that. */
+static void on_tick(void *arg, uint64_t bytes)
+{
+	struct ticking *t = arg;
+	char size[OUT_SIZE_LEN], text[64];
+
+	out_size((double)bytes, size);
+	ignore_result(str_format(text, sizeof(text), "%s of output", size)); /* it fits */
+	job_elapsed(t->j, bytes > t->bytes ? JOB_OFTEN_NS : JOB_SELDOM_NS, text);
+	t->bytes = bytes;
+}
+
+static int run_once(struct mcp_job *j, const struct core_named *n, const struct cmdline *c,
 		    struct exec_result *res, struct err *e)
 {
+	struct ticking tick = { .j = j };
 	struct exec_spec s = { .backend = n->backend,
 			       .id = n->record.microvm_id,
 			       .argv = c->argv,
@@ -98,12 +117,14 @@ static int run_once(const struct mcp_job *j, const struct core_named *n, const s
 			       .kill = true,
 			       .detach = c->detach,
 			       .use_stdin = c->input,
-			       .leave = c->leave };
+			       .leave = c->leave,
+			       .tick = j->token ? on_tick : NULL,
+			       .tick_arg = &tick };
 
 	return exec_run(&s, res, e);
 }
 
-static int run(const struct mcp_job *j, const struct core_named *n, const struct cmdline *c,
+static int run(struct mcp_job *j, const struct core_named *n, const struct cmdline *c,
 	       struct exec_result *res, struct err *e)
 {
 	int r = run_once(j, n, c, res, e);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,7 +249,7 @@ int tool_exec_poll(struct mcp_job *j, struct err *e)
 		return r;
 	while ((r = poll_once(j, &n, &q, max, e)) == 0 && q.offset == from && !q.exit &&
 	       loop_now() < until)
-		(void)poll(NULL, 0, (int)(POLL_STEP_NS / 1000000));
+		job_pause(j, POLL_STEP_NS);
 	if (r == 0)
 		r = tell(j, &q, from, q.offset - from - q.lost >= max);
 	core_named_done(&n);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,7 +191,7 @@ int tool_logs_stream(struct mcp_job *j, struct err *e)
 		return r;
 	buf_init(&l.text, LOG_MAX);
 	while ((r = read_log(j, &n, &l, e)) == 0 && l.count == 0 && loop_now() < until) {
-		(void)poll(NULL, 0, l.asked ? ASK_MS : STEP_MS);
+		job_pause(j, (l.asked ? ASK_MS : STEP_MS) * 1000000LL);
 		l.now = (struct cursor){ .n = 0 };
 	}
 	if (l.now.stamp[0])
@@ -320,6 +319,7 @@ int tool_metrics_stream(struct mcp_job *j, struct err *e)
 	int64_t samples = job_int(j, "samples");
 	double ms = job_num(j, "interval_ms");
 	cJSON *list = cJSON_AddArrayToObject(j->data, "samples"), *o;
+	char text[64];
 	struct core_named n;
 	int r = job_reach(j, &n, "not_found", e);
 
@@ -331,13 +331,15 @@ int tool_metrics_stream(struct mcp_job *j, struct err *e)
 		AUTO_JSN *doc = NULL;
 
 		if (i)
-			(void)poll(NULL, 0, (int)ms);
+			job_pause(j, (int64_t)(ms * 1e6));
 		r = ask_metrics(&n, &doc, e);
 		o = r == 0 && list ? cJSON_CreateObject() : NULL;
 		if (r == 0 && (!o || !cJSON_AddItemToArray(list, o) ||
 			       !jsn_add_i64(o, "sample", i + 1) || !add_now(o) || !add_two(o, doc)))
 			r = -ENOMEM;
-		job_progress(j, (double)(i + 1), (double)samples, NULL);
+		ignore_result(str_format(text, sizeof(text), "sample %lld of %lld",
+					 (long long)i + 1, (long long)samples)); /* it fits */
+		job_elapsed(j, 0, text);
 	}
 	if (r == 0 && !jsn_add_str(j->data, "name", n.record.name))
 		r = -ENOMEM;
@@ -353,6 +355,11 @@ static void on_alarm(int sig)
 {
 	(void)sig;
 	time_is_over = 1;
+}
+
+static void on_turn(void *job)
+{
+	job_elapsed(job, JOB_SELDOM_NS, NULL);
 }
 
 static void begin_alarm(double ms)
@@ -432,7 +439,9 @@ int tool_fs_watch(struct mcp_job *j, struct err *e)
 					 .id = n.record.microvm_id,
 					 .method = "GET",
 					 .path = b.p,
-					 .cancel = &time_is_over };
+					 .cancel = &time_is_over,
+					 .turn = on_turn,
+					 .turn_arg = j };
 
 		begin_alarm(ms > 0 && ms < 600000 ? ms : 600000);
 		r = stream_open(&s, &st, e);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,37 @@ void job_progress(struct mcp_job *j, double done, double total, const char *mess
 		ignore_result(
 			fd_write_all(j->out, b.p, b.len)); /* the server has gone, or soon has */
 	free(text);
+}
+
+static bool is_due(const struct mcp_job *j, int64_t every_ns)
+{
+	return j->token && loop_now() - (j->told_at ? j->told_at : j->began) >= every_ns;
+}
+
+void job_bytes_done(struct mcp_job *j, uint64_t bytes, uint64_t total)
+{
+	if (is_due(j, JOB_OFTEN_NS) && (double)bytes > j->told)
+		job_progress(j, (double)bytes, (double)total, NULL);
+}
+
+void job_elapsed(struct mcp_job *j, int64_t every_ns, const char *message)
+{
+	int64_t ms = (loop_now() - j->began) / 1000000;
+
+	if (is_due(j, every_ns))
+		job_progress(j, (double)ms / 1000, 0, message);
+}
+
+void job_pause(struct mcp_job *j, int64_t ns)
+{
+	int64_t until = loop_now() + ns, left;
+
+	while ((left = until - loop_now()) > 0) {
+		int64_t step = j->token && left > JOB_OFTEN_NS ? JOB_OFTEN_NS : left;
+
+		(void)poll(NULL, 0, (int)((step + 999999) / 1000000));
+		job_elapsed(j, JOB_SELDOM_NS, NULL);
+	}
 }
 
 /* --- log messages --- */

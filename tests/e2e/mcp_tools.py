@@ -284,6 +284,20 @@ def snapshots(s):
     s.data("sandbox_remove", name="again")
 
 
+def ajv(home):
+    """Everything that was answered above, checked by the validator that the official clients use."""
+    why = _mcp.official()
+    if why:
+        ok(True, f"structured content by Ajv # SKIP {why}")
+        return
+    path = os.path.join(home.path, "seen")
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(json.dumps(x) + "\n" for x in _mcp.Server.seen)
+    r = _mcp.node(home, "_mcp_ajv.mjs", path)
+    out = json.loads(r.stdout or "{}")
+    same((out.get("bad"), out.get("count", 0) > 100, out.get("schemas", 0) > 30), ([], True, True), "all structured content fits its outputSchema, by Ajv")
+
+
 with _asb.Home() as home:
     with _mcp.Server(home) as s:
         s.home = home
@@ -297,4 +311,5 @@ with _asb.Home() as home:
         snapshots(s)
         same(s.bad, [], "nothing but messages on standard output")
     caps(home)
+    ajv(home)
 _asb.done()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,16 +17,16 @@
 
 #define TEXT_MAX 16384
 
-static const struct {
-	const char *name, *where,
-		*member; /* of the JSON object that lists servers; NULL = another form */
+static const struct form {
+	const char *name, *where, *member; /* of the JSON object that lists servers */
+	bool type;			   /* a server's "type" is asked for */
 } forms[] = {
-	{ "cursor", "~/.cursor/mcp.json, or .cursor/mcp.json of a project", "mcpServers" },
+	{ "cursor", "~/.cursor/mcp.json, or .cursor/mcp.json of a project", "mcpServers", true },
 	{ "vscode",
 	  ".vscode/mcp.json of a project, or the command \"MCP: Open User Configuration\"",
-	  "servers" },
-	{ "windsurf", "~/.codeium/windsurf/mcp_config.json", "mcpServers" },
-	{ "generic", "the client's list of MCP servers", "mcpServers" },
+	  "servers", true },
+	{ "windsurf", "~/.codeium/windsurf/mcp_config.json", "mcpServers", false },
+	{ "generic", "the client's list of MCP servers", "mcpServers", false },
 };
 
 static int own_path(char out[static PATH_MAX])
@@ -78,13 +79,14 @@ static int goose(const char *path)
 	return r;
 }
 
-static int json(const char *path, const char *where, const char *member)
+static int json(const char *path, const struct form *f)
 {
-	cJSON *j = cJSON_CreateObject(), *all = j ? cJSON_AddObjectToObject(j, member) : NULL;
-	cJSON *o = all ? cJSON_AddObjectToObject(all, "asb") : NULL, *args;
+	cJSON *j = cJSON_CreateObject(), *all = j ? cJSON_AddObjectToObject(j, f->member) : NULL;
+	cJSON *o = all ? cJSON_AddObjectToObject(all, "asb") : NULL, *args = NULL;
 
-	out_note("for %s", where);
-	args = o && jsn_add_str(o, "command", path) ? cJSON_AddArrayToObject(o, "args") : NULL;
+	out_note("for %s", f->where);
+	if (o && (!f->type || jsn_add_str(o, "type", "stdio")) && jsn_add_str(o, "command", path))
+		args = cJSON_AddArrayToObject(o, "args");
 	if (!args || !cJSON_AddItemToArray(args, cJSON_CreateString("mcp"))) {
 		cJSON_Delete(j);
 		return -ENOMEM;
@@ -105,6 +107,6 @@ int mcp_print_config(const char *client)
 		return goose(path);
 	for (size_t i = 0; i < ARRAY_LEN(forms); i++)
 		if (!strcmp(client, forms[i].name))
-			return json(path, forms[i].where, forms[i].member);
+			return json(path, &forms[i]);
 	return -EINVAL;
 }

@@ -105,15 +105,58 @@ static void bad(struct rpc_msg *m, enum rpc_error code, const char *why)
 	ignore_result(str_format(m->why, sizeof(m->why), "%.150s", why)); /* it fits */
 }
 
-/* A line that is no message: its id is looked for all the same, because a client waits for an answer that bears it. */
-static void unreadable(const char *p, size_t n, const struct err *e, struct rpc_msg *m)
+/* The four hexadecimal digits behind "\u" at P, or 0. */
+static unsigned unit_at(const char *p, const char *end)
 {
+	char digits[5] = "";
+
+	if (end - p < 6 || p[0] != '\\' || p[1] != 'u')
+		return 0;
+	memcpy(digits, p + 2, 4);
+	return strspn(digits, "0123456789abcdefABCDEF") == 4 ? (unsigned)strtoul(digits, NULL, 16)
+							     : 0;
+}
+
+/*
+ * Puts U+FFFD in the place of halves of surrogate pairs that stand alone in P, as JavaScript's and Python's writers
+ * leave them, and cJSON does not read them. True when there was one.
+ */
+static bool mend_surrogates(char *p, size_t n)
+{
+	const char *end = p + n;
+	bool found = false;
+
+	while ((p = memchr(p, '\\', (size_t)(end - p))) != NULL) {
+		unsigned a = unit_at(p, end), b = end - p > 6 ? unit_at(p + 6, end) : 0;
+
+		if (a >= 0xd800 && a < 0xdc00 && b >= 0xdc00 && b < 0xe000) {
+			p += 12;
+			continue;
+		}
+		if (a >= 0xd800 && a < 0xe000) {
+			memcpy(p + 2, "fffd", 4);
+			found = true;
+		}
+		if (end - p < 2)
+			return found;
+		p += 2;
+	}
+	return found;
+}
+
+/* A line that is no message: its id is looked for all the same, because a client waits for an answer that bears it. */
+static void unreadable(char *p, size_t n, const struct err *e, struct rpc_msg *m)
+{
+	bool half = mend_surrogates(p, n);
 	AUTO_JSN *j = cJSON_ParseWithLength(p, n);
 	const cJSON *id = cJSON_IsObject(j) ? jsn_get(j, "id") : NULL;
 
 	if (id && !rpc_id_text(id, m->id))
 		ignore_result(str_format(m->id, sizeof(m->id), "null")); /* it fits */
-	bad(m, RPC_PARSE, e->msg[0] ? e->msg : "this is not JSON");
+	bad(m, RPC_PARSE,
+	    half && j	? "half of a surrogate pair (\\ud800 to \\udfff) stands alone in a string"
+	    : e->msg[0] ? e->msg
+			: "this is not JSON");
 }
 
 static void classify(struct rpc_msg *m)

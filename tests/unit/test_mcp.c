@@ -98,6 +98,12 @@ static void test_messages(void)
 		{ "[]", RPC_BAD, "null", RPC_INVALID_REQUEST },
 		{ "{\"id\":5,\"x\":\"\xff\"}", RPC_BAD, "5", RPC_PARSE },
 		{ "{\"id\":5} x", RPC_BAD, "5", RPC_PARSE },
+		{ "{\"id\":6,\"x\":\"\\ud83d\"}", RPC_BAD, "6", RPC_PARSE },
+		{ "{\"id\":6,\"x\":\"\\ude00\\ud83d\\ude00 \\ud83dx\"}", RPC_BAD, "6", RPC_PARSE },
+		{ "{\"id\":7,\"x\":\"\\\\ud83d\\ud83d", RPC_BAD, "null", RPC_PARSE },
+		{ "{\"id\":7,\"x\":\"\\", RPC_BAD, "null", RPC_PARSE },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"\\ud83d\\ude00\\\\ud83d\"}",
+		  RPC_REQUEST, "8", 0 },
 		{ "{", RPC_BAD, "null", RPC_PARSE },
 	};
 

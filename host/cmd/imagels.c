@@ -181,8 +181,7 @@ int cmd_image_inspect(const struct cli *c)
 	int r = core_images(c, c->names[0], &b, &e);
 
 	if (r == 0)
-		r = b->images->inspect ? b->images->inspect(c->names[0], &doc, &e)
-				       : core_image_find(b->images, c->names[0], &doc, &e);
+		r = core_image_find(b->images, c->names[0], &doc, &e);
 	if (r == 0)
 		return out_doc(doc) < 0 ? c->cmd->failure : 0;
 	return cmd_fail(c, &e, r == -ENOENT ? "asb image ls lists the images there are" : NULL);

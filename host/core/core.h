@@ -107,7 +107,7 @@ int core_restore(const struct backend *b, const char *snapshot, const char *name
 
 /* An image as commands and tools tell it; NULL: memory. */
 cJSON *core_image_json(const struct image_info *i);
-/* The same of NAME:VERSION, or of the newest version of NAME; the caller's. -ENOENT + ERR_NOT_FOUND when there is none. */
+/* The same of NAME:VERSION, or of the newest version of NAME, or what the platform itself says of it; the caller's. -ENOENT + ERR_NOT_FOUND when there is none. */
 int core_image_find(const struct image_ops *ops, const char *image, cJSON **ret, struct err *e)
 	MUST_CHECK;
 

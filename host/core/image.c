@@ -63,8 +63,11 @@ static int on_wanted(void *arg, const struct image_info *i)
 int core_image_find(const struct image_ops *ops, const char *image, cJSON **ret, struct err *e)
 {
 	struct wanted w = { .image = image };
-	int r = ops->list(on_wanted, &w, e);
+	int r;
 
+	if (ops->inspect)
+		return ops->inspect(image, ret, e);
+	r = ops->list(on_wanted, &w, e);
 	if (r > 0) {
 		*ret = w.doc;
 		return 0;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "host/mcp/tool.h"
+#include "host/mcp/policy.h"
 #include "lib/b64.h"
 #include "lib/fd.h"
 #include "lib/loop.h"
@@ -95,12 +95,10 @@ int64_t job_timeout_ns(const struct mcp_job *j, const char *name)
 	return (int64_t)((s < TIMEOUT_MAX_S ? s : TIMEOUT_MAX_S) * 1e9) + 1;
 }
 
-static int find(struct mcp_job *j,
-		int (*how)(const char *name, struct core_named *ret, struct err *e),
-		struct core_named *ret, const char *code, struct err *e)
+int job_find(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e)
 {
 	const char *name = job_str(j, "name");
-	int r = how(name, ret, e);
+	int r = core_find(name, ret, e);
 
 	if (r == -ENOENT) {
 		j->code = code;
@@ -109,16 +107,18 @@ static int find(struct mcp_job *j,
 	return r;
 }
 
-int job_find(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e)
-{
-	return find(j, core_find, ret, code, e);
-}
-
 int job_reach(struct mcp_job *j, struct core_named *ret, const char *code, struct err *e)
 {
-	int r = find(j, core_reach, ret, code, e);
+	int r = job_find(j, ret, code, e);
 
-	if (r == 0 && ret->woken)
+	if (r < 0)
+		return r;
+	r = policy_resume(j, ret, e);
+	if (r == 0)
+		r = core_wake(ret, e);
+	if (r < 0)
+		core_named_done(ret);
+	else if (ret->woken)
 		job_log(j, MCP_LOG_NOTICE, "'%s' was suspended, and has been resumed",
 			ret->record.name);
 	return r;

@@ -98,3 +98,24 @@ int policy_path(struct mcp_job *j, const char *path, char **ret, struct err *e)
 	*ret = real;
 	return 0;
 }
+
+int policy_network(struct mcp_job *j, bool has_one, const char *thing, struct err *e)
+{
+	if (!j->cfg->no_network || !has_one)
+		return 0;
+	return job_fail(j, e, "policy_denied",
+			"this server was started with --no-network, and %s has a network", thing);
+}
+
+int policy_resume(struct mcp_job *j, const struct core_named *n, struct err *e)
+{
+	struct sandbox_info i;
+
+	if (!j->cfg->read_only || n->backend->info(n->record.microvm_id, &i, NULL) < 0 ||
+	    (i.state != SANDBOX_SUSPENDED && i.state != SANDBOX_SUSPENDING))
+		return 0;
+	return job_fail(
+		j, e, "policy_denied",
+		"'%s' is suspended, and this server was started with --read-only: it resumes nothing (asb start %s)",
+		n->record.name, n->record.name);
+}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/mcp/policy.h"
 #include "host/mcp/tools.h"
 #include "lib/loop.h"
 #include "lib/str.h"
@@ -127,14 +128,22 @@ int tool_inspect(struct mcp_job *j, struct err *e)
 
 /* --- made --- */
 
-static int want_net(struct mcp_job *j, struct sandbox_spec *spec, struct err *e)
+/* A MicroVM on AWS without a connector reaches the internet, and nothing that could be asked for takes that away. */
+static int want_net(struct mcp_job *j, struct sandbox_spec *spec, const struct backend *b,
+		    struct err *e)
 {
-	if (!job_bool(j, "egress") && job_null(j, "egress_connector"))
-		return 0;
-	if (j->cfg->no_network)
-		return job_fail(j, e, "policy_denied", "this server was started with --no-network");
-	spec->net = NET_USER;
-	return 0;
+	bool on_aws = b != &backend_local;
+	bool wanted = job_bool(j, "egress") || !job_null(j, "egress_connector");
+	int r = policy_network(j, on_aws, "every sandbox on AWS", e);
+
+	if (r == 0)
+		r = policy_network(j, wanted, "this one", e);
+	if (wanted)
+		spec->net = NET_USER;
+	spec->egress = job_str(j, "egress_connector");
+	if (on_aws && wanted && !spec->egress)
+		spec->egress = platform_egress();
+	return r;
 }
 
 int life_spec(struct mcp_job *j, struct sandbox_spec *spec, const struct backend **ret_backend,
@@ -144,9 +153,8 @@ int life_spec(struct mcp_job *j, struct sandbox_spec *spec, const struct backend
 
 	spec->region = job_str(j, "region");
 	spec->role = job_str(j, "role");
-	spec->egress = job_str(j, "egress_connector");
 	if (r == 0)
-		r = want_net(j, spec, e);
+		r = want_net(j, spec, *ret_backend, e);
 	if (r == 0 && *ret_backend == &backend_local && !job_null(j, "egress_connector"))
 		r = job_fail(
 			j, e, "unsupported",
@@ -353,6 +361,16 @@ static int tell_children(struct mcp_job *j, const struct core_child *all, size_t
 	return 0;
 }
 
+static int may_copy(struct mcp_job *j, const struct core_named *n, struct err *e)
+{
+	struct sandbox_info i;
+
+	return policy_network(j,
+			      n->backend->info(n->record.microvm_id, &i, NULL) == 0 &&
+				      i.net != NET_NONE,
+			      n->record.name, e);
+}
+
 int tool_branch(struct mcp_job *j, struct err *e)
 {
 	const cJSON *names = jsn_get(j->args, "names"), *x;
@@ -379,6 +397,8 @@ int tool_branch(struct mcp_job *j, struct err *e)
 	else if (!n.backend->branch)
 		r = job_unsupported(n.backend, "branch", e);
 	else
+		r = may_copy(j, &n, e);
+	if (r == 0)
 		r = core_branch(&n, name, len, &j->progress, LIFE_START_NS, all, e);
 	if (r == 0)
 		r = tell_children(j, all, len);

@@ -14,7 +14,8 @@
  * asks there (boto3, a client, credentials) is answered for what it was asked for: whether sandboxes can be started.
  */
 
-#define STACK_MAX 512 /* "project/stack" */
+#define STACK_MAX  512 /* "project/stack" */
+#define EGRESS_MAX 512
 
 static const char *from_env(const char *name)
 {
@@ -25,9 +26,8 @@ static const char *from_env(const char *name)
 
 int platform_backend(const struct mcp_config *c, const struct backend **ret, struct err *e)
 {
-	const char *image;
-
-	return core_choose(c->cli, NULL, ret, &image, e);
+	/* An image that is configured says where sandboxes live, as for those that are made. */
+	return core_images(c->cli, from_env("AGENT_SANDBOX_IMAGE_ARN"), ret, e);
 }
 
 /* --- runtime --- */
@@ -204,6 +204,19 @@ int platform_infra(const struct mcp_config *c, cJSON *o, struct err *e)
 	(void)c;
 	(void)e;
 	return outputs_of(o, NULL, NULL);
+}
+
+const char *platform_egress(void)
+{
+	static char arn[EGRESS_MAX];
+	AUTO_JSN *o = cJSON_CreateObject();
+	const char *value = NULL;
+
+	if (!o || outputs_of(o, NULL, NULL) < 0 ||
+	    jsn_str(jsn_get(o, "egress_connector_arn"), "value", &value, NULL) != 1 ||
+	    str_format(arn, sizeof(arn), "%s", value) < 0)
+		return NULL;
+	return arn;
 }
 
 int tool_infra_outputs(struct mcp_job *j, struct err *e)

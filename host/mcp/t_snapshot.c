@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/mcp/policy.h"
 #include "host/mcp/tools.h"
 #include "lib/loop.h"
 
@@ -50,6 +51,26 @@ int tool_snapshot_create(struct mcp_job *j, struct err *e)
 	return r;
 }
 
+/* A snapshot keeps the network of the sandbox that it is of. */
+static int may_restore(struct mcp_job *j, const struct backend *b, struct err *e)
+{
+	const char *name = job_str(j, "snapshot"), *net = NULL;
+	AUTO_JSN *doc = NULL;
+	char *text = NULL;
+	int r;
+
+	if (!j->cfg->no_network)
+		return 0;
+	r = b->snapshots->inspect(name, &text, e);
+	if (r < 0)
+		return r;
+	doc = jsn_parse(text, strlen(text), NULL);
+	free(text);
+	if (!doc || jsn_str(jsn_get(doc, "sandbox"), "net", &net, NULL) != 1)
+		net = "?"; /* what cannot be read is not trusted */
+	return policy_network(j, strcmp(net, "none") != 0, name, e);
+}
+
 int tool_snapshot_restore(struct mcp_job *j, struct err *e)
 {
 	const struct backend *b;
@@ -58,6 +79,8 @@ int tool_snapshot_restore(struct mcp_job *j, struct err *e)
 
 	if (r == 0)
 		r = chosen(j, &b, e);
+	if (r == 0)
+		r = may_restore(j, b, e);
 	if (r == 0)
 		r = core_restore(b, job_str(j, "snapshot"), job_str(j, "name"), flags_of(j),
 				 &j->progress, LIFE_START_NS, &child, e);

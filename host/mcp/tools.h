@@ -73,6 +73,8 @@ int tool_infra_list(struct mcp_job *j, struct err *e) MUST_CHECK;
 /* The backend of new sandboxes where none is named. */
 int platform_backend(const struct mcp_config *c, const struct backend **ret, struct err *e)
 	MUST_CHECK;
+/* The egress connector that is configured, or that infra has made; NULL: there is none. Static storage. */
+const char *platform_egress(void);
 /* The data of the first and the third into O. */
 int platform_runtime(const struct mcp_config *c, cJSON *o, struct err *e) MUST_CHECK;
 int platform_infra(const struct mcp_config *c, cJSON *o, struct err *e) MUST_CHECK;

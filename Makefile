@@ -51,7 +51,7 @@ help:
 	@echo 'make run          set up everything, boot a microVM and say hello from it'
 	@echo 'make check        set up everything and run all tests (T=pattern: only some)'
 	@echo
-	@echo 'make check-slow   what takes hours: every step of the commands fails once (WALK=name)'
+	@echo 'make check-slow   what takes hours: every step of the commands fails once (WALK=name/kind,…)'
 	@echo 'make setup        install missing Debian packages (root or sudo)'
 	@echo 'make deps         static libraries for musl, both architectures (cached)'
 	@echo 'make deps-update  lock newer versions of them'
@@ -85,7 +85,7 @@ check:
 	$(Q)+$(MAKE) $(JOBS) --no-print-directory check-build
 	$(Q)tests/run $(T)
 
-# Walks that take hours: each step of each command fails once (WALK=part of a walk's name: only these).
+# Walks that take hours: each step of each command fails once. WALK, WALK_LOG, WALK_SECONDS: tests/slow/fault.py.
 .PHONY: check-slow
 check-slow:
 	$(Q)scripts/setup run check

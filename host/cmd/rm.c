@@ -5,7 +5,6 @@
 #include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
 
-/* The record goes last, so that a machine that could not be removed can still be named. */
 static int rm_one(const struct cli *c, const char *name, const char **ret_word, struct err *e)
 {
 	bool force = c->val[OPT_FORCE].set;
@@ -16,13 +15,13 @@ static int rm_one(const struct cli *c, const char *name, const char **ret_word, 
 	if (r < 0)
 		return r == -ENOENT && force ? 0 : r;
 	*ret_word = "removed";
-	r = n.backend->remove(n.record.microvm_id, &why);
-	if (r < 0 && force)
+	r = core_remove(&n, &why);
+	if (r < 0 && force) {
 		out_warn("%s; the name is forgotten all the same", why.msg);
-	if (r < 0 && !force)
-		*e = why;
-	else
 		r = state_remove(name, n.record.microvm_id, e);
+	} else if (r < 0) {
+		*e = why;
+	}
 	core_named_done(&n);
 	return r;
 }

@@ -33,6 +33,16 @@ static void forget(const struct core_child *c)
 	ignore_result(state_remove(c->name, c->id, NULL)); /* after a failure that is told */
 }
 
+/* Ends one whose name was removed while it was being made. */
+static int check(const struct backend *b, const struct core_child *c, struct err *e)
+{
+	int r = core_still_recorded(c->name, c->id, e);
+
+	if (r < 0)
+		ignore_result(b->remove(c->id, NULL)); /* that there is no name is told */
+	return r;
+}
+
 int core_branch(const struct core_named *src, const char *const *names, size_t n,
 		struct progress *p, int64_t limit_ns, struct core_child *ret, struct err *e)
 {
@@ -55,7 +65,9 @@ int core_branch(const struct core_named *src, const char *const *names, size_t n
 	core_cancel_end();
 	for (size_t i = 0; i < made; i++) {
 		ret[i].child = children[i];
-		if (r < 0 || children[i].result < 0)
+		if (r == 0 && ret[i].child.result == 0)
+			ret[i].child.result = check(src->backend, &ret[i], &ret[i].child.err);
+		if (r < 0 || ret[i].child.result < 0)
 			forget(&ret[i]);
 	}
 	free(children);
@@ -108,6 +120,8 @@ int core_restore(const struct backend *b, const char *snapshot, const char *name
 	if (r == 0) {
 		r = b->snapshots->restore(snapshot, &ret->child, flags, p, loop_now() + limit_ns,
 					  e);
+		if (r == 0)
+			r = check(b, ret, e);
 		if (r < 0)
 			forget(ret);
 	}

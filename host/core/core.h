@@ -87,6 +87,15 @@ int core_keep(struct core_made *m, struct err *e) MUST_CHECK; /* on failure it i
 int core_drop(struct core_made *m, struct err *e)
 	MUST_CHECK; /* ends the machine and forgets the name */
 
+/* Whether NAME is still ID's, asked when the machine is there. -ECANCELED + ERR_CONFLICT: it was removed meanwhile. */
+int core_still_recorded(const char *name, const char *id, struct err *e) MUST_CHECK;
+
+/*
+ * Removes the machine, then forgets the name: one that could not be removed can still be named. Also what somebody makes of
+ * that name just now.
+ */
+int core_remove(const struct core_named *n, struct err *e) MUST_CHECK;
+
 /*
  * Copies of SRC under NAMES, which are recorded first; the names of those that failed are forgotten again. RET has
  * room for N. Negative: none was made. 0: see the result of each.

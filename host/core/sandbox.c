@@ -12,6 +12,10 @@
  * The order that leaves nothing behind: the name is recorded before the machine is begun and
  * forgotten after the machine is gone. So whoever finds a record can look for its machine, and a
  * machine without a record is one that its supervisor is about to end.
+ *
+ * A removal that comes while a machine is being made may find the record alone. So whoever makes one looks for its record
+ * when the machine is there, and whoever removes one looks for the machine again when the record is gone: the later of the
+ * two sees what the other has done.
  */
 
 static int random_hex(char *out, size_t bytes, struct err *e)
@@ -217,31 +221,32 @@ int core_create(const struct backend *b, const struct sandbox_spec *asked, struc
 	return r;
 }
 
-/* An `asb rm` that came before there was a machine has found nothing but the record. */
-static int still_recorded(const struct core_made *m, struct err *e)
+int core_still_recorded(const char *name, const char *id, struct err *e)
 {
 	struct state_record rec;
 	bool ours;
-	int r = state_get(m->name, &rec, e);
+	int r = state_get(name, &rec, e);
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	ours = r == 0 && strcmp(rec.microvm_id, m->id) == 0;
+	ours = r == 0 && strcmp(rec.microvm_id, id) == 0;
 	if (r == 0)
 		state_record_done(&rec);
 	if (ours)
 		return 0;
-	(void)err_set(e, ERR_CONFLICT, 0, "'%s' was removed while it was being made", m->name);
+	(void)err_set(e, ERR_CONFLICT, 0, "'%s' was removed while it was being made", name);
 	return -ECANCELED;
 }
 
 int core_keep(struct core_made *m, struct err *e)
 {
-	int r = m->backend->keep(m->owner, e);
+	int r = core_still_recorded(m->name, m->id, e);
 
+	if (r < 0)
+		m->backend->drop(m->owner);
+	else
+		r = m->backend->keep(m->owner, e);
 	m->owner = NULL;
-	if (r == 0)
-		r = still_recorded(m, e);
 	if (r < 0) {
 		ignore_result(
 			m->backend->remove(m->id,
@@ -254,4 +259,19 @@ int core_keep(struct core_made *m, struct err *e)
 int core_drop(struct core_made *m, struct err *e)
 {
 	return end_made(m, e);
+}
+
+int core_remove(const struct core_named *n, struct err *e)
+{
+	const char *id = n->record.microvm_id;
+	struct err why = ERR_INIT; /* of a machine that is not there, too */
+	int r = n->backend->remove(id, &why);
+
+	if (r == 0)
+		r = state_remove(n->record.name, id, &why);
+	if (r == 0 && n->backend == &backend_local) /* another has its id from the platform */
+		r = n->backend->remove(id, &why);
+	if (r < 0 && e)
+		*e = why;
+	return r;
 }

@@ -275,7 +275,6 @@ int tool_stop(struct mcp_job *j, struct err *e)
 	return r;
 }
 
-/* The record goes last, so that a machine that could not be removed can still be named. */
 int tool_remove(struct mcp_job *j, struct err *e)
 {
 	struct core_named n;

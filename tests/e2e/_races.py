@@ -122,6 +122,24 @@ def starts(h, gap):
     end(h, "start and rm")
 
 
+def copies_and_rm(h, gap):
+    """The name of a copy is removed while it is made; so is what it is made of."""
+    marked(h)
+    def good(now, r):
+        return now.get("box") == "RUNNING" and ("left" not in now or r[0][0] == 0) and all(is_whole(h, name) for name in now)
+    branch, restore = ("branch", "box", "--name", "left"), ("snapshot", "restore", "shot", "left")
+    judge(h, "branch and rm of its name", gap, both(h, branch, ("rm", "-f", "left"), gap), good)
+    h.call("rm", "-f", "left")
+    judge(h, "snapshot create and rm", gap, both(h, ("snapshot", "create", "box", "shot"), ("snapshot", "rm", "shot"), gap), good)
+    if not os.path.exists(os.path.join(h.path, ".agent_sandbox/local/snapshots/shot")):
+        h.call("snapshot", "create", "box", "shot")
+    judge(h, "restore and rm of its name", gap, both(h, restore, ("rm", "-f", "left"), gap), good)
+    h.call("rm", "-f", "left")
+    judge(h, "restore and snapshot rm", gap, both(h, restore, ("snapshot", "rm", "shot"), gap), good)
+    h.call("snapshot", "rm", "shot")
+    end(h, "copies and rm")
+
+
 def create_and_image_rm(h, gap):
     if not shutil.which("mkfs.erofs"):
         return
@@ -144,7 +162,7 @@ def all_races(h, gaps):
     until = time.monotonic() + 60
     while not glob.glob(os.path.join(h.path, ".agent_sandbox/local/templates/[0-9a-f]*")) and time.monotonic() < until:
         time.sleep(0.1)
-    for race in (creates, create_and_rm, branch_and_stop, starts, create_and_image_rm):
+    for race in (creates, create_and_rm, branch_and_stop, starts, copies_and_rm, create_and_image_rm):
         for gap in gaps:
             race(h, gap)
     end(h, "all")

@@ -5,15 +5,22 @@ share.
 After a fault in a step of `asb create`, `stop`, … there is the old or the new, never a half: the sandbox works with what it
 had in memory and on its disk, or it is not there and its name is free; no process is left that belongs to none; and
 what the next command collects is all that was left over. When the call failed instead of killing, the command either
-succeeded or said so.
+succeeded or said so. Another command at that moment (`asb rm` of the name that is being made) is such a fault, too.
+
+A guest that is booted to show that a sandbox works costs seconds, a fault tenths of one. So at each step this is looked at: what
+`asb ls` says of every name; that all machines belong to one; that nothing is left over; that every file with its final name
+is whole (_shape.py reads them all); that what is to be gone has its name free; and that each sandbox that runs answers, with
+its marks. What stands still is started, and what is gone is made, where that has not been done yet for a folder of this
+shape: all that asb looks at when it starts a sandbox is in the folder, its files are whole, so what differs from one step to
+another can only be which files there are, what the small ones say and which are linked, and that is the shape. A
+shape is proved once in each walk, whatever fault led to it.
+
+A world in which a sandbox runs is used again when it is what it was before the command: the same machine, the same shape.
 """
 import errno
-import glob
-import hashlib
-import json
 import os
 import shutil
-import signal
+import subprocess
 import sys
 import time
 
@@ -21,12 +28,14 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(TOP, "tests/lib"))
 
 from _asb import ASB, Home, done, need_vm, ok, skip_all  # noqa: E402
-from _say import compile_program, tree  # noqa: E402
+from _outcome import (IMAGE, MEMORY, gone_or_works, image_any, image_whole, snapshot_whole, still_works,  # noqa: E402
+                      with_box, with_image, with_snapshot, with_template)
+from _shape import shape  # noqa: E402
+from _world import World  # noqa: E402
 import trace  # noqa: E402
 
-MEMORY = "96"  # MiB
-IMAGE = "tool"
-MARK = "cat /dev/shm/marker /root/marker"
+KINDS = (("kill",), ("kill-all",), ("error", errno.ENOSPC), ("error", errno.EIO), ("meanwhile",))
+MEANWHILE_S = 1  # for another command while all that is traced stands still; then they go on together
 
 
 def need_trace():
@@ -36,99 +45,9 @@ def need_trace():
         skip_all(why)
 
 
-class World:
-    """A HOME with a template and perhaps a box that is suspended: copied from one for each fault."""
-
-    def __init__(self, home):
-        self.h, self.state = home, os.path.join(home.path, ".agent_sandbox")
-        self.kept = os.path.join(home.top, "kept")
-
-    def save(self):
-        shutil.rmtree(self.kept, ignore_errors=True)
-        self.copy(self.state, self.kept)
-
-    def copy(self, a, b):
-        """Times of change stay, holes too; hard links within do."""
-        if os.spawnlp(os.P_WAIT, "cp", "cp", "-a", "--sparse=always", a, b):
-            raise OSError(f"cp -a {a} {b}")
-
-    def reset(self):
-        self.end()
-        shutil.rmtree(self.state, ignore_errors=True)
-        if os.path.isdir(self.kept):
-            self.copy(self.kept, self.state)
-
-    # --- processes
-    def processes(self):
-        """{pid: "asb" or "qemu"} of all that work in or for this HOME."""
-        found = {}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                exe = os.path.basename(os.readlink(f"/proc/{pid}/exe").split(" ")[0])
-                where = os.readlink(f"/proc/{pid}/cwd")
-            except OSError:
-                continue
-            if where.startswith(self.h.path) and (exe == "asb" or exe.startswith("qemu")):
-                found[int(pid)] = "asb" if exe == "asb" else "qemu"
-        return found
-
-    def supervisors(self):
-        return [p for p, what in self.processes().items() if what == "asb"]
-
-    def end(self):
-        for pid in self.processes():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        self.settle(lambda: not self.processes())
-
-    @staticmethod
-    def settle(done_yet, limit=30):
-        until = time.monotonic() + limit
-        while not done_yet() and time.monotonic() < until:
-            time.sleep(0.02)
-        return done_yet()
-
-    # --- sandboxes
-    def names(self):
-        r = self.h.call("ls", "--json")
-        return {x["name"]: x["state"] for x in json.loads(r.stdout)["sandboxes"]} if r.returncode == 0 else None
-
-    def calm(self):
-        """No sandbox is on its way to another state, and no machine is there that belongs to none. What is told when it
-        is not so, else None."""
-        def quiet():
-            names = self.names()
-            return names is not None and not {"PENDING", "SUSPENDING", "TERMINATING"} & set(names.values()) and \
-                len(self.supervisors()) == sum(1 for s in names.values() if s == "RUNNING")
-        return None if self.settle(quiet) else f"names {self.names()}, processes {self.processes()}"
-
-    def leftovers(self, written=False):
-        """What nobody needs any more, after the next command has collected. WRITTEN: that has changed state.json."""
-        self.h.call("ls")
-        names, found = self.names() or {}, []
-        for path in glob.glob(os.path.join(self.state, "**"), recursive=True, include_hidden=True):
-            name, where = os.path.basename(path), os.path.relpath(path, self.state)
-            if name.startswith((".new", ".old", ".gone", "branch-")) or name in ("saved.new", "saved.gone") or \
-                    (written and name.startswith("state.json.")):
-                found.append(where)
-        if len(os.listdir(os.path.join(self.state, "local/vms"))) != len(names):
-            found += os.listdir(os.path.join(self.state, "local/vms"))
-        return found
-
-    def works(self, name, marked, memory=True):
-        """It is there and goes on; MARKED: with what was on its disk, and in its MEMORY unless it has ended meanwhile."""
-        was = (self.names() or {}).get(name)
-        if was in ("SUSPENDED", "TERMINATED"):
-            r = self.h.call("start", name)
-            if r.returncode:
-                return f"start of {name}, which is {was}: {r.stderr.decode()}"
-        r = self.h.call("exec", name, "--", "sh", "-c", MARK if marked else "echo fine")
-        want = b"fine\n" if not marked else b"memory\ndisk\n"
-        if r.stdout == want or (marked and (was == "TERMINATED" or not memory) and r.stdout == b"disk\n"):
-            return None
-        return f"exec in {name}, which was {was}: {r}"
+def word(kind):
+    """How a kind of fault is called."""
+    return kind[0] if kind[0] != "error" else errno.errorcode[kind[1]]
 
 
 class Order:
@@ -186,52 +105,136 @@ class Order:
 
 
 class Walk:
-    """COMMAND (words) in WORLD, from a state that PREPARE makes, once for each fault; CHECK(world, result) tells what is
-    wrong, or None."""
+    """COMMAND (words) in WORLD, from a state that PREPARE makes, once for each fault. PROVE(world, result) tells what is
+    wrong, or None, and starts what it must. MARKED: sandboxes with marks; STAYS: those that are there in any case; MAKES: one that is
+    there or free. MEANWHILE: another command, for faults of the kind "meanwhile", and PROVE_BOTH then."""
 
-    def __init__(self, world, name, command, prepare, check):
-        self.w, self.name, self.command, self.prepare, self.check = world, name, command, prepare, check
+    def __init__(self, world, name, command, prepare, prove, **more):
+        self.w, self.name, self.command, self.prepare, self.prove = world, name, command, prepare, prove
+        self.marked, self.stays, self.makes = more.get("marked", ()), more.get("stays", ()), more.get("makes")
+        self.meanwhile, self.prove_both = more.get("meanwhile"), more.get("prove_both", prove)
+        self.only = more.get("only")
+        self.proved, self.ready, self.listed, self.other, self.outcomes = set(), None, None, None, {}
 
-    def once(self, fault, on_step=None):
+    # --- the world
+    def make_ready(self):
+        """As PREPARE leaves it; by itself when it is so still."""
+        if self.ready and self.ready == self.now():
+            return
         self.w.reset()
         self.prepare(self.w)
+        self.ready = self.now() if self.w.supervisors() else None
+
+    def now(self):
+        return sorted(self.w.processes()), shape(self.w.state)
+
+    def tidy(self, names):
+        """What the command has made goes again, when that may bring back what was there."""
+        if not self.ready or not set(self.ready[0]) <= set(self.w.processes()):
+            return
+        if self.makes in names:
+            self.w.h.call("rm", "-f", self.makes)
+        if self.command[0] == "snapshot":
+            self.w.h.call("snapshot", "rm", "shot")
+
+    def kinds(self):
+        return [k for k in self.only or KINDS if self.meanwhile or k != ("meanwhile",)]
+
+    # --- one fault
+    def once(self, fault, on_step=None):
+        self.make_ready()
+        self.other = None
+        if fault and fault[0] == "meanwhile":
+            fault = ("call", fault[1], self.start_other)
         t = trace.Tracer(self.w.h.path, fault, on_step)
-        return t.run([ASB, *self.command], self.w.h.env, self.w.supervisors())
+        r = t.run([ASB, *self.command], self.w.h.env, self.w.supervisors())
+        if self.other:
+            self.other = self.wait_other(t.ended)
+        return r
+
+    def start_other(self):
+        err = open(os.path.join(self.w.h.top, "other"), "w+b")
+        self.other = subprocess.Popen([ASB, *self.meanwhile], env=self.w.h.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=err), err
+        World.settle(lambda: self.other[0].poll() is not None, MEANWHILE_S)
+
+    def wait_other(self, ended):
+        """(status, stderr); the tracer has waited for all children that ended before the command did."""
+        p, err = self.other
+        if p.returncode is None:
+            p.returncode = os.waitstatus_to_exitcode(ended[p.pid]) if p.pid in ended else p.wait(timeout=120)
+        err.seek(0)
+        return p.returncode, err.read()
+
+    def names_are_wrong(self, names):
+        lost = [n for n in self.stays if n not in names]
+        more = [n for n in names if n not in (*self.stays, *self.marked, self.makes)]
+        if lost or more:
+            return f"lost {lost}, and {more} are of no name of ours: {names}"
+        if self.other and self.other[0] not in (0, 1) or self.other and self.other[0] and b"error: " not in self.other[1]:
+            return f"{self.meanwhile}: {self.other}"
+        if self.other and self.other[0] == 0 and self.meanwhile[0] == "rm" and self.meanwhile[1] in names:
+            return f"{self.meanwhile} said that it is removed: {names}"
+        return None
+
+    def look(self, r, fault):
+        """(what is wrong or None, names) without a start."""
+        if fault[0] in ("error", "meanwhile") and r.returncode not in (0, None) and b"error: " not in r.stderr:
+            return f"it failed without a word: {r}", {}
+        problem = self.w.calm()
+        names = self.w.names() or {}
+        left = [] if problem else self.w.leftovers()
+        problem = problem or self.names_are_wrong(names) or (f"left over: {left}" if left else None) or self.w.sound(names, self.marked)
+        if not problem and self.makes and self.makes not in names:
+            problem = self.w.is_free(self.makes)
+        return problem, names
 
     def judge(self, r, fault):
-        if fault[0] == "error" and r.returncode not in (0, None) and b"error: " not in r.stderr:
-            return f"it failed without a word: {r}"
-        return self.w.calm() or self.check(self.w, r)
+        problem, names = self.look(r, fault)
+        if problem:
+            self.ready = None
+            return problem
+        seen = " ".join(f"{n}={s}" for n, s in sorted(names.items())) or "nothing"
+        self.outcomes[seen] = self.outcomes.get(seen, 0) + 1
+        key = self.other is not None, str(names), shape(self.w.state)
+        if key in self.proved:
+            left = self.w.leftovers(collect="prune")
+            self.tidy(names)
+            return f"left over: {left}" if left else None
+        self.ready = None
+        problem = (self.prove_both if self.other else self.prove)(self.w, r)
+        if not problem:
+            self.proved.add(key)
+        return problem
 
     def steps(self):
+        """All of them, once without a fault."""
+        if self.listed is not None:
+            return self.listed
         order = Order()
         r = self.once(None, order)
         ok(not order.result(), f"{self.name}: the disk has what it must have, at each step", order.result())
-        problem = self.w.calm() or self.check(self.w, r)
+        problem = self.judge(r, ("none",))
         ok(r.returncode == 0 and r.steps and not problem, f"{self.name}: {len(r.steps)} steps without a fault", problem, r)
-        return r.steps
+        self.listed = [str(s) for s in r.steps]
+        return self.listed
 
-    def fault(self, fault):
+    def fault(self, kind, n):
+        """KIND of fault at step N. Whether all is as it must be."""
+        fault = (kind[0], n, *kind[1:])
         r = self.once(fault)
         problem = self.judge(r, fault) if r.hit else None
-        at = str(r.hit).replace(self.w.state + "/", "")
-        what = fault[0] if fault[0] != "error" else errno.errorcode[fault[2]]
-        return ok(not problem, f"{self.name}: {what} at {fault[1]} ({at})", problem, r)
-
-    def all(self, kinds=(("kill",), ("kill-all",), ("error", errno.ENOSPC), ("error", errno.EIO))):
-        for kind in kinds:
-            for n in range(1, len(self.steps()) + 1):
-                self.fault((kind[0], n, *kind[1:]))
+        at = str(r.hit).replace(self.w.state + "/", "") if r.hit else "not reached"
+        return ok(not problem, f"{self.name}: {word(kind)} at {n} ({at})", problem, r, self.other or "")
 
     def some(self, wanted, kinds):
         """At the first step that has each of WANTED ("call part-of-path"), and one kind of fault after the other."""
-        steps = [str(s) for s in self.steps()]
+        steps = self.steps()
         for i, words in enumerate(wanted):
             call, _, part = words.partition(" ")
             n = next((i for i, s in enumerate(steps, 1) if s.split()[0] == call and part in s), 0)
             if ok(n > 0, f"{self.name}: it has a step {words}", *steps):
-                kind = kinds[i % len(kinds)]
-                self.fault((kind[0], n, *kind[1:]))
+                self.fault(kinds[i % len(kinds)], n)
 
 
 # --- the commands
@@ -245,138 +248,43 @@ def started(w):
         raise RuntimeError(f"cannot prepare: {r}")
 
 
-def gone_or_works(name, marked=False, others=()):
-    """NAME is whole or not there, and then it can be made; OTHERS (marked) go on."""
-    def check(w, _):
-        names = w.names()
-        for other in others:
-            problem = w.works(other, True) if other in names else f"{other} is gone: {names}"
-            if problem:
-                return problem
-        if name in names:
-            problem = w.works(name, marked)
-            if problem:
-                return problem
-            r = w.h.call("rm", name)
-            if r.returncode:
-                return f"rm: {r}"
-        left = w.leftovers()
-        if left:
-            return f"left over: {left}"
-        if name not in names and not marked:
-            r = w.h.call("create", name, "-m", MEMORY, "--no-template")
-            if r.returncode:
-                return f"the name is not free: {r}"
-            left = w.leftovers(True)
-            if left:
-                return f"left over: {left}"
-        return None
-    return check
-
-
-def marked_box(w):
-    """A box with marks in memory and on the disk, suspended; and the template that it came from."""
-    w.reset()
-    w.h.call("run", "-m", MEMORY, "--", "true")
-    w.settle(lambda: glob.glob(os.path.join(w.state, "local/templates/[0-9a-f]*")), 60)
-    w.save()
-
-
-def with_box(w):
-    w.h.call("create", "box", "-m", MEMORY)
-    w.h.call("exec", "box", "--", "sh", "-c", "echo memory > /dev/shm/marker; echo disk > /root/marker; sync")
-    w.h.call("stop", "box")
-    w.save()
-
-
-def still_works(w, _):
-    names, left = w.names(), w.leftovers()
-    if list(names) != ["box"] or left:
-        return f"names: {names}, left over: {left}"
-    return w.works("box", True) or (f"left over: {w.leftovers()}" if w.leftovers() else None)
-
-
-def snapshot_whole(w, _):
-    """The box goes on; the snapshot is whole or not there, and then it can be made. It has memory unless the box had lost its own."""
-    names = w.names()
-    problem = w.works("box", True) if "box" in names else f"the box is gone: {names}"
-    if problem:
-        return problem
-    memory = names["box"] != "TERMINATED"
-    if json.loads(w.h.call("snapshot", "ls", "--json").stdout)["snapshots"]:
-        memory = True
-    else:
-        r = w.h.call("snapshot", "create", "box", "shot")
-        if r.returncode:
-            return f"its name is not free: {r}"
-    r = w.h.call("snapshot", "restore", "shot", "left")
-    if r.returncode:
-        return f"restore: {r}"
-    w.h.call("prune")
-    left = [x for x in os.listdir(os.path.join(w.state, "local/snapshots")) if x.startswith(".new")]
-    return w.works("left", True, memory) or (f"left over: {left}" if left else None)
-
-
-def with_snapshot(w):
-    w.h.call("snapshot", "create", "box", "shot")
-
-
-def with_image(w):
-    """Version 1 of an image, from which nothing has been started, and the source of version 2."""
-    shutil.rmtree(w.kept, ignore_errors=True)
-    w.reset()
-    compile_program(w.h)
-    w.h.call("image", "build", tree(w.h, "one", "one\n"), "--name", IMAGE, "--no-template")
-    tree(w.h, "two", "two\n")
-    w.save()
-
-
-def sha256(path):
-    with open(path, "rb") as f:
-        return hashlib.sha256(f.read()).hexdigest()
-
-
-def image_whole(w, r):
-    """Version 1 is what it was, version 2 is whole or not there, and then it can be made; nothing is left but what these need."""
-    store = os.path.join(w.state, "local/images")
-    there = {x["version"] for x in json.loads(w.h.call("image", "ls", "--json").stdout)["images"] if x["name"] == IMAGE}
-    if there not in ({1}, {1, 2}) or (r.returncode == 0 and 2 not in there):
-        return f"versions {there} after status {r.returncode}"
-    for version in there:
-        folder = os.path.join(store, IMAGE, str(version))
-        with open(os.path.join(folder, "image.json"), encoding="utf-8") as f:
-            if json.load(f)["sha256"] != sha256(os.path.join(folder, "rootfs.erofs")):
-                return f"version {version} is damaged"
-    r = w.h.call("image", "build", os.path.join(w.h.top, "two"), "--name", IMAGE, "--no-template")
-    if r.stdout != f"{IMAGE}:2\n".encode():
-        return f"build: {r}"
-    r = w.h.call("run", "-m", MEMORY, IMAGE, "say")
-    left = w.leftovers() + [x for x in glob.glob(os.path.join(store, "blobs/*")) if os.stat(x).st_nlink != 2]
-    return f"run: {r}" if r.stdout != b"two\n" else f"left over: {left}" if left else None
-
-
-def image_walks(w):
+def of_image(w):
     if not shutil.which("mkfs.erofs"):
         return []
     words = ["image", "build", os.path.join(w.h.top, "two"), "--name", IMAGE, "-m", MEMORY]
-    return [(with_image, [Walk(w, "image build", words, nothing, image_whole)])]
+    return [(with_image, [Walk(w, "image build", words, nothing, image_whole, meanwhile=["image", "rm", IMAGE], prove_both=image_any)])]
+
+
+def of_box(w):
+    box = {"marked": ("box", "left"), "stays": ("box",)}
+    left = {**box, "makes": "left", "meanwhile": ["rm", "left"]}
+    copied = gone_or_works("left", True, ["box"])
+    branch = ["branch", "box", "--name", "left"]
+    return [Walk(w, "stop", ["stop", "box"], started, still_works, **box),
+            Walk(w, "start", ["start", "box"], nothing, still_works, **box),
+            Walk(w, "branch", branch, started, copied, **left),
+            Walk(w, "branch of a suspended one", branch, nothing, copied, **left),
+            Walk(w, "snapshot create", ["snapshot", "create", "box", "shot"], started, snapshot_whole, **box,
+                 meanwhile=["snapshot", "rm", "shot"]),
+            Walk(w, "rm of a suspended one", ["rm", "box"], nothing, gone_or_works("box", True), marked=("box",), makes="box"),
+            Walk(w, "rm", ["rm", "box"], started, gone_or_works("box", True), marked=("box",), makes="box")]
+
+
+def of_snapshot(w):
+    restore, copied = ["snapshot", "restore", "shot", "left"], gone_or_works("left", True, ["box"])
+    left = {"marked": ("box", "left"), "stays": ("box",), "makes": "left"}
+    return [Walk(w, "snapshot restore", restore, nothing, copied, meanwhile=["rm", "left"], **left),
+            Walk(w, "restore and snapshot rm", restore, nothing, copied, meanwhile=["snapshot", "rm", "shot"], only=[("meanwhile",)],
+                 **left)]
 
 
 def walks(w):
     """Those from nothing, those from a template, those with a box, that of an image: (what makes the world, walks)."""
-    return (
-        (lambda _: None, [Walk(w, "first create", ["create", "box", "-m", MEMORY], nothing, gone_or_works("box"))]),
-        (marked_box, [Walk(w, "create", ["create", "box", "-m", MEMORY], nothing, gone_or_works("box"))]),
-        (with_box, [Walk(w, "stop", ["stop", "box"], started, still_works),
-                    Walk(w, "start", ["start", "box"], nothing, still_works),
-                    Walk(w, "branch", ["branch", "box", "--name", "left"], started, gone_or_works("left", True, ["box"])),
-                    Walk(w, "branch of a suspended one", ["branch", "box", "--name", "left"], nothing,
-                         gone_or_works("left", True, ["box"])),
-                    Walk(w, "snapshot create", ["snapshot", "create", "box", "shot"], started, snapshot_whole),
-                    Walk(w, "snapshot restore", ["snapshot", "restore", "shot", "left"], with_snapshot,
-                         gone_or_works("left", True, ["box"])),
-                    Walk(w, "rm of a suspended one", ["rm", "box"], nothing, gone_or_works("box", True)),
-                    Walk(w, "rm", ["rm", "box"], started, gone_or_works("box", True))]), *image_walks(w))
+    create = ["create", "box", "-m", MEMORY]
+    new = {"makes": "box", "meanwhile": ["rm", "box"]}
+    return ((lambda _: None, [Walk(w, "first create", create, nothing, gone_or_works("box"), **new)]),
+            (with_template, [Walk(w, "create", create, nothing, gone_or_works("box"), **new)]),
+            (with_box, of_box(w)), (with_snapshot, of_snapshot(w)), *of_image(w))
 
 
-__all__ = ["Home", "Walk", "World", "done", "need_trace", "ok", "walks"]
+__all__ = ["KINDS", "Home", "Walk", "World", "done", "need_trace", "ok", "walks", "word"]

@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # DEADLINE: 900
-"""One step of each kind fails, in create, stop, start, branch, rm and image build: killed, all killed, no space, an error of the disk.
-tests/slow/fault.py does so at every step."""
+"""One step of each kind fails, in create, stop, start, branch, rm and image build: killed, all killed, no space, an error of the disk,
+and what is made is removed just then. tests/slow/fault.py does so at every step."""
 import errno
 
 from _walk import Home, World, done, need_trace, walks
 
 need_trace()
 
-KILL, ALL, FULL, BROKEN = ("kill",), ("kill-all",), ("error", errno.ENOSPC), ("error", errno.EIO)
+KILL, ALL, FULL, BROKEN, RM = ("kill",), ("kill-all",), ("error", errno.ENOSPC), ("error", errno.EIO), ("meanwhile",)
 STEPS = {
     "first create": (["rename /templates/", "pwrite64 /ram", "fsync /state.json"], [KILL, FULL, BROKEN]),
-    "create": (["mkdir /.new-local", "rename /state.json", "copy_file_range /disk.qcow2", "openat /kept", "rename /local-"],
-               [ALL, KILL, FULL, BROKEN, ALL]),
+    "create": (["mkdir /.new-local", "rename /state.json", "copy_file_range /disk.qcow2", "openat /kept", "rename /local-", "mkdir /.new-local"],
+               [ALL, KILL, FULL, BROKEN, ALL, RM]),
     "stop": (["fsync /saved.new/ram", "renameat /saved", "write /saved.new/ram"], [BROKEN, KILL, FULL]),
     "start": (["renameat /saved.gone", "unlinkat /saved.gone"], [KILL, ALL]),
-    "branch": (["linkat /base.ram", "mkdir /branch-", "rename /local-"], [KILL, FULL, ALL]),
+    "branch": (["linkat /base.ram", "mkdir /branch-", "rename /local-", "mkdir /branch-"], [KILL, FULL, ALL, RM]),
+    "snapshot restore": (["mkdir /.new-local"], [RM]),
     "rm of a suspended one": (["rename /.old-", "unlinkat /", "rename /state.json"], [KILL, KILL, BROKEN]),
     "image build": (["linkat /blobs/", "rename /templates/", "rename /tool/2"], [KILL, FULL, ALL]),
 }

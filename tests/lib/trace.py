@@ -4,7 +4,7 @@
 A step is a system call of an asb process (client, supervisor, publisher of a template; never QEMU, which is let go at
 its exec) that changes something below a given folder: names, contents, or what of them is on the disk. Steps are
 counted over all processes. At step number N the process is killed before it takes the step, or all of them are, or the
-call fails with an error number. Repeated calls on one file count twice at the most: a memory takes thousands of them.
+call fails with an error number, or something else is done while all stand still. Repeated calls on one file count twice at the most: a memory takes thousands of them.
 
 The Linux way of it: PTRACE_SEIZE, PTRACE_GET_SYSCALL_INFO (Linux 5.3), and for errors the register of the call's
 number, hence x86_64 only.
@@ -75,11 +75,12 @@ class Result:
 
 
 class Tracer:
-    """FAULT: ("kill", N), ("kill-all", N), ("error", N, errno), or None: only watch. ON_STEP is called before each."""
+    """FAULT: ("kill", N), ("kill-all", N), ("error", N, errno), ("call", N, function), or None: only watch. ON_STEP is called before
+    each. ENDED: the wait status of every child of ours that was waited for, also of those that the function has made."""
     def __init__(self, top, fault=None, on_step=None):
         self.top, self.fault, self.on_step = os.path.realpath(top) + "/", fault, on_step
         self.procs, self.inside, self.failing, self.seen = {}, set(), {}, {}
-        self.count, self.result = 0, Result()
+        self.count, self.result, self.ended = 0, Result(), {}
 
     # --- what a call does
     def string(self, pid, addr):
@@ -143,6 +144,9 @@ class Tracer:
         if not self.fault or self.count != self.fault[1]:
             return True
         self.result.hit = s
+        if self.fault[0] == "call":
+            self.fault[2]()
+            return True
         if self.fault[0] == "error":
             ptrace(POKEUSER, pid, ORIG_RAX, 2**64 - 1)
             self.failing[pid] = self.fault[2]
@@ -240,6 +244,7 @@ class Tracer:
                     break
                 if not os.WIFSTOPPED(status):
                     self.procs.pop(pid, None)
+                    self.ended[pid] = status
                     if pid == main:
                         self.result.returncode = os.waitstatus_to_exitcode(status)
                     continue

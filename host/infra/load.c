@@ -125,7 +125,8 @@ int infra_guest_dir(const struct infra_config *c, char **ret, struct err *e)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "%s", path);
 	if (access(*ret, F_OK) == 0 && access(path, R_OK) == 0)
 		return 0;
-	(void)err_set(e, ERR_NOT_FOUND, 0, "%s: image.guest_dir %s: %s (that is %s)", c->file,
+	(void)err_set(e, ERR_NOT_FOUND, 0,
+		      "%s: image.guest_dir %s: %s (that is %s; asb image init makes one)", c->file,
 		      access(*ret, F_OK) < 0 ? "does not exist" : "has no Dockerfile", dir, *ret);
 	free(*ret);
 	*ret = NULL;

@@ -12,7 +12,7 @@ const char infra_template[] =
 	"\n"
 	"image:\n"
 	"  name: agent-sandbox-guest\n"
-	"  # A folder with a Dockerfile, relative to this file.\n"
+	"  # A folder with a Dockerfile, relative to this file; asb image init makes one.\n"
 	"  guest_dir: ./guest\n"
 	"  # Empty: the newest image that AWS manages.\n"
 	"  base_image_arn: \"\"\n"

@@ -16,6 +16,7 @@
 
 #include "host/backend.h"
 #include "host/local/local.h"
+#include "host/local/share.h"
 #include "lib/str.h"
 
 static char fake_agent[108];
@@ -117,6 +118,12 @@ int local_supervise_main(int argc, char **argv)
 {
 	(void)argv;
 	return argc;
+}
+
+int share_dir(char ret[LOCAL_PATH_MAX], struct err *e)
+{
+	(void)ret;
+	return err_set(e, ERR_NOT_FOUND, 0, "there is no share");
 }
 
 int local_doctor(local_doctor_fn *fn, void *arg)

@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/fd.h"
@@ -27,6 +29,7 @@ struct zipping {
 	struct buf ignore; /* the text of .dockerignore, cut into lines */
 	const char *patterns[PATTERNS_MAX];
 	size_t patterns_len, files;
+	int root; /* borrowed */
 	struct err *e;
 };
 
@@ -153,6 +156,15 @@ static int add_file(struct zipping *z, int fd, const char *path, const struct st
 
 static int add_folder(struct zipping *z, int dir, const char *path, unsigned depth);
 
+/* A folder that somebody else wrote must not take files of this machine along. openat2(2) */
+static int open_link(int root, const char *path)
+{
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+
+	return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+}
+
 static int add_one(struct zipping *z, int dir, const char *name, const char *path, unsigned depth)
 {
 	AUTO_FD fd = -1;
@@ -164,7 +176,14 @@ static int add_one(struct zipping *z, int dir, const char *name, const char *pat
 		return 0;
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return err_set(z->e, ERR_INVALID, 0, "%s is neither a file nor a folder", path);
-	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = S_ISLNK(link.st_mode)
+		     ? open_link(z->root, path)
+		     : openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 && errno == EXDEV)
+		return err_set(z->e, ERR_INVALID, 0,
+			       "%s is a symbolic link out of the folder, or an absolute one: put "
+			       "the file itself there, or name the link in .dockerignore",
+			       path);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(z->e, ERR_IO, errno, "cannot read %s", path);
 	if (S_ISDIR(st.st_mode))
@@ -232,6 +251,7 @@ int artefact_zip(const char *dir, struct buf *ret, struct buf *names, struct err
 	else if (!z.a || archive_write_set_format_zip(z.a) != ARCHIVE_OK ||
 		 archive_write_open(z.a, &z, NULL, on_bytes, NULL) != ARCHIVE_OK)
 		r = err_set(e, ERR_INTERNAL, ENOMEM, "packing %s", dir);
+	z.root = fd;
 	if (r == 0)
 		r = read_patterns(&z, fd);
 	if (r == 0)

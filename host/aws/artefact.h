@@ -12,7 +12,7 @@
  * The zip of a guest folder for a build: the same bytes for the same content, whatever the file system's order, times and owners.
  * Left out are .git, .env and .env.*, and what .dockerignore names (without "!" for something in a folder that it leaves out).
  * The Dockerfile is in it even when that names it, as docker sends it to the builder all the same.
- * A link to a file is stored as the file, one to a folder is left out.
+ * A link to a file in DIR is stored as the file, one to a folder is left out; one that leads out of DIR is refused (ERR_INVALID).
  */
 #define ARTEFACT_MAX	   (64U << 20) /* of the zip */
 #define ARTEFACT_FILES_MAX 20000

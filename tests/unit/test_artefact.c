@@ -56,6 +56,8 @@ static const char *listing(const struct buf *zip)
 
 int main(void)
 {
+	static const char *const out[] = { "/etc/passwd", "../../../../../../etc/passwd",
+					   "/proc/self/exe" };
 	struct buf one, two, names;
 	struct err e = ERR_INIT;
 
@@ -99,6 +101,18 @@ int main(void)
 	ok_int(artefact_zip(dir, &two, NULL, &e), 0, "with another content");
 	ok(one.len != two.len || memcmp(one.p, two.p, one.len) != 0, "gives others");
 	buf_done(&two);
+	ok(symlink("../b", at("sub/up")) == 0 && artefact_zip(dir, &two, NULL, &e) == 0,
+	   "a link upwards within the folder");
+	buf_done(&two);
+	for (size_t i = 0; i < ARRAY_LEN(out); i++) {
+		ok(symlink(out[i], at("sub/out")) == 0, "a link to %s", out[i]);
+		e = (struct err)ERR_INIT;
+		ok(artefact_zip(dir, &two, NULL, &e) < 0 && e.code == ERR_INVALID &&
+			   strstr(e.msg, "sub/out is a symbolic link out of the folder"),
+		   "is refused: %s", e.msg);
+		buf_done(&two);
+		ok_int(unlink(at("sub/out")), 0, "gone");
+	}
 	ok_int(mkfifo(at("fifo"), 0600), 0, "a pipe");
 	ok(artefact_zip(dir, &two, NULL, &e) < 0 && strstr(e.msg, "fifo is neither"),
 	   "is refused, without waiting for a writer");

@@ -69,6 +69,39 @@ static int attempts(struct asking *k, struct err *e)
 	return r;
 }
 
+static const char *detail_of(const cJSON *j)
+{
+	const char *detail = NULL;
+
+	if (cJSON_IsObject(j))
+		ignore_result(jsn_str(j, "detail", &detail, NULL)); /* of another type: no detail */
+	return detail;
+}
+
+/* What web servers say by themselves; an agent of ours tells what it has not found. */
+static bool no_route(int status, const cJSON *j)
+{
+	const char *detail = detail_of(j);
+
+	return (status == 404 || status == 405) &&
+	       (!detail || !strcmp(detail, "Not Found") || !strcmp(detail, "Method Not Allowed"));
+}
+
+bool ask_no_route(int status, const struct buf *body)
+{
+	AUTO_JSN *j = body->len ? jsn_parse(body->p, body->len, NULL) : NULL;
+
+	return no_route(status, j);
+}
+
+int ask_unsupported(struct err *e, const char *what)
+{
+	(void)err_set(e, ERR_UNSUPPORTED, 0, "the agent in the image of the sandbox %s", what);
+	if (e)
+		e->errnum = EOPNOTSUPP;
+	return -ENOSYS;
+}
+
 /* What an answer that is no 200 or 201 says. */
 static int refusal(int status, const cJSON *j, struct err *e)
 {
@@ -81,11 +114,13 @@ static int refusal(int status, const cJSON *j, struct err *e)
 		{ 403, EACCES, ERR_DENIED },	  { 429, EAGAIN, ERR_FULL },
 		{ 503, EAGAIN, ERR_UNAVAILABLE },
 	};
-	const char *detail = NULL;
+	const char *detail = detail_of(j);
 	size_t i = 0;
 
-	if (cJSON_IsObject(j))
-		ignore_result(jsn_str(j, "detail", &detail, NULL)); /* of another type: no detail */
+	if (no_route(status, j))
+		return ask_unsupported(e,
+				       "has the compatible routes only: single commands and whole "
+				       "files");
 	while (i < ARRAY_LEN(table) && table[i].status != status)
 		i++;
 	(void)err_set(e,

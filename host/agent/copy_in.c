@@ -116,6 +116,8 @@ static int send_file(const struct copy_spec *s, struct copy_plan *p, struct copy
 		r = err_set(e, ERR_NOT_FOUND, 0, "%.400s: there is no such file here", s->local);
 	if (r == 0)
 		r = copy_guest_kind(s, p->path, true, &p->to, e);
+	if (r == -ENOSYS)
+		return copy_compat_in(s, p, ret, e);
 	if (r == 0)
 		r = copy_table(p, e);
 	return r < 0 ? r : send_tree(s, p->into, p->as, ret, e);

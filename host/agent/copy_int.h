@@ -42,7 +42,7 @@ int copy_table(struct copy_plan *p, struct err *e) MUST_CHECK;
 
 /* What PATH here is. LINKS: symbolic links are followed. */
 int copy_local_kind(const char *path, bool links, enum copy_kind *ret, struct err *e) MUST_CHECK;
-/* What PATH in the guest is; with LINKS, a symbolic link to something that is no directory is replaced in PATH (COPY_PATH_MAX + 1
+/* What PATH in the guest is, -ENOSYS when the agent cannot tell; with LINKS, a symbolic link to something that is no directory is replaced in PATH (COPY_PATH_MAX + 1
  * bytes) by what it names. */
 int copy_guest_kind(const struct copy_spec *s, char *path, bool links, enum copy_kind *ret,
 		    struct err *e) MUST_CHECK;
@@ -51,6 +51,12 @@ int copy_guest_kind(const struct copy_spec *s, char *path, bool links, enum copy
 int copy_request(struct buf *b, const char *path, const char *more, struct err *e) MUST_CHECK;
 int copy_open(const struct copy_spec *s, const char *method, const char *path, const char *more,
 	      struct stream **ret, struct err *e) MUST_CHECK;
+
+/* compat_copy.c: one file to P->path, and out of the sandbox to P->into/P->as, by an agent that has no archives. */
+int copy_compat_in(const struct copy_spec *s, const struct copy_plan *p, struct copy_count *ret,
+		   struct err *e) MUST_CHECK;
+int copy_compat_out(const struct copy_spec *s, const struct copy_plan *p, struct copy_count *ret,
+		    struct err *e) MUST_CHECK;
 
 /* A stream that is counted for progress. */
 struct copy_flow {

@@ -80,12 +80,18 @@ static int to_path(const struct copy_spec *s, struct copy_plan *p, struct copy_c
 		   struct err *e)
 {
 	struct copy_path src;
+	bool compat;
 	int r = copy_split(s->guest, &src, e);
 
 	if (r < 0)
 		return r;
 	r = copy_guest_kind(s, memcpy(p->dir, s->guest, strlen(s->guest) + 1),
 			    (s->flags & COPY_FOLLOW) != 0, &p->from, e);
+	compat = r == -ENOSYS;
+	if (compat) {
+		p->from = COPY_FILE;
+		r = 0;
+	}
 	if (r == 0 && p->from == COPY_MISSING)
 		r = err_set(e, ERR_NOT_FOUND, 0, "%.400s: there is no such file in the sandbox",
 			    s->guest);
@@ -96,7 +102,9 @@ static int to_path(const struct copy_spec *s, struct copy_plan *p, struct copy_c
 	ignore_result(str_format(p->base, sizeof(p->base), "%s",
 				 !strcmp(src.base, "..") ? "." : src.base)); /* it fits */
 	r = copy_table(p, e);
-	return r < 0 ? r : extract(s, p, ret, e);
+	if (r < 0)
+		return r;
+	return compat ? copy_compat_out(s, p, ret, e) : extract(s, p, ret, e);
 }
 
 /* A link to a file is replaced by what it names. */

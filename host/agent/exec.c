@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/agent/compat.h"
 #include "host/agent/exec_int.h"
 #include "host/backend.h"
 #include "lib/str.h"
@@ -132,6 +133,8 @@ static void release(struct exec *x)
 int exec_run(const struct exec_spec *s, struct exec_result *ret, struct err *e)
 {
 	struct exec *x = calloc(1, sizeof(*x));
+	bool compat;
+	sigset_t before;
 	int r;
 
 	*ret = (struct exec_result){ .end = EXEC_ENDED };
@@ -149,6 +152,7 @@ int exec_run(const struct exec_spec *s, struct exec_result *ret, struct err *e)
 		x->fed = s->fed;
 		x->fresh = true;
 	}
+	(void)sigprocmask(SIG_BLOCK, NULL, &before);
 	r = loop_init(&x->loop);
 	if (r < 0) {
 		free(x);
@@ -162,8 +166,12 @@ int exec_run(const struct exec_spec *s, struct exec_result *ret, struct err *e)
 	}
 	if (r == 0)
 		r = x->ret;
+	compat = r == 0 && x->no_route;
 	release(x);
-	return r;
+	if (!compat)
+		return r;
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	return compat_exec(s, ret, e);
 }
 
 void exec_result_done(struct exec_result *r)

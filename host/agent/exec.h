@@ -40,6 +40,7 @@ struct exec_spec { /* all borrowed */
 	 * command runs, our size is the command's, and DETACH_KEYS (NULL = none) leave it running.
 	 */
 	bool tty;
+	bool tty_asked; /* it is not to do without one where the agent has none */
 	const struct keys *detach_keys;
 	bool detach; /* only start it */
 	/* The whole id of a command that runs or has ended: it is joined at byte OFFSET of its
@@ -81,6 +82,8 @@ struct exec_result {
 	bool oom, truncated;
 	uint64_t lost;	  /* bytes of output that the agent no longer had */
 	uint64_t skipped; /* of those, what was gone when we attached */
+	bool no_tty;	  /* the agent has no terminals: it had none, and no input */
+	bool runs_on;	  /* interrupted, but the agent cannot end it */
 	bool mid_line;	  /* the cursor of our terminal is not at the begin of a line */
 	int64_t duration_ms;
 	struct buf output[2]; /* captured stdout, stderr; owned */

@@ -2,6 +2,7 @@
 #ifndef ASB_AGENT_EXEC_INT_H
 #define ASB_AGENT_EXEC_INT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +38,7 @@ struct exec {
 	struct err *err;
 	int ret; /* what exec_run returns */
 	enum exec_phase phase;
+	bool no_route; /* the agent is not ours: compat.h */
 	struct loop loop;
 	struct http *http;
 	char id[EXEC_ID_MAX + 1];
@@ -125,6 +127,8 @@ void term_stop(struct exec *x);		   /* SIGTSTP: stops us, and goes on in raw mod
 void term_resumed(struct exec *x);	   /* SIGCONT */
 void term_done(struct exec *x);
 
+void stop_signals(
+	sigset_t *set); /* that end us, but for those that were ignored when we were started */
 int stop_init(struct exec *x) MUST_CHECK;
 void stop_done(struct exec *x);
 /* Our terminal is gone, or SIG asks us to go: the command's gets HUP, unless it was there before us. */

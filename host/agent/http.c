@@ -184,11 +184,13 @@ static void explain(const struct http_call *c, CURLcode code, struct err *e)
 
 /* --- the platform's proxy --- */
 
+/* Agents that are not ours have text for a route that they lack, and for failing (500); the proxy's own 500 is empty. */
 static bool from_proxy(const struct http_call *c, long status)
 {
 	const char *type = NULL;
 
-	if (!c->http->tls || status < 400)
+	if (!c->http->tls || status < 400 || status == 404 || status == 405 ||
+	    (status == 500 && c->body.len))
 		return false;
 	(void)curl_easy_getinfo(c->io.easy, CURLINFO_CONTENT_TYPE, &type);
 	return !type || !str_starts(type, "application/json");
@@ -266,11 +268,15 @@ static bool set_heads(struct http_call *c)
 {
 	bool body = c->spec.body || c->spec.read;
 	struct curl_slist *l = curl_slist_append(NULL, "Expect:");
+	char type[80];
 
 	curl_slist_free_all(c->heads);
 	c->heads = l;
+	ignore_result(
+		str_format(type, sizeof(type), "Content-Type: %s",
+			   c->spec.type ? c->spec.type : "application/octet-stream")); /* it fits */
 	if (l && body)
-		l = curl_slist_append(c->heads, "Content-Type: application/octet-stream");
+		l = curl_slist_append(c->heads, type);
 	for (size_t i = 0; l && c->http->route.headers[i]; i++)
 		l = curl_slist_append(c->heads, c->http->route.headers[i]);
 	return l && curl_easy_setopt(c->io.easy, CURLOPT_HTTPHEADER, c->heads) == CURLE_OK;

@@ -29,6 +29,7 @@ struct http_spec {
 	const char *path; /* with its query, encoded */
 	const void *body; /* borrowed until the end; NULL = none */
 	size_t body_len;
+	const char *type; /* of the body; NULL = bytes */
 	/*
 	 * A body that is made while it is sent (chunked), instead of BODY: up to N bytes into P; > 0, 0 at
 	 * its end, -EAGAIN: not now, ask again after http_resume; another negative errno ends the call

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "host/agent/ask.h"
 #include "host/agent/exec_int.h"
 #include "lib/jsn.h"
 #include "lib/str.h"
@@ -88,6 +89,9 @@ static void on_answer(void *arg, int status, const struct buf *body, const struc
 		(void)err_set(&busy, ERR_UNAVAILABLE, 0,
 			      "the agent in the sandbox does not admit commands now");
 		send_again(x, &busy);
+	} else if (ask_no_route(status, body)) {
+		x->no_route = true;
+		exec_over(x, 0);
 	} else {
 		refused(x, status, body);
 	}

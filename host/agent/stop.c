@@ -228,6 +228,13 @@ static void want(sigset_t *set, int sig)
 		(void)sigaddset(set, sig);
 }
 
+void stop_signals(sigset_t *set)
+{
+	(void)sigemptyset(set);
+	for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
+		want(set, forwarded[i]);
+}
+
 int stop_init(struct exec *x)
 {
 	sigset_t set;
@@ -239,9 +246,7 @@ int stop_init(struct exec *x)
 	x->grace.arg = x->deadline.arg = x->last.arg = x;
 	if (x->spec->timeout_ns)
 		loop_arm(&x->loop, &x->deadline, x->spec->timeout_ns + MARGIN_NS);
-	(void)sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
-		want(&set, forwarded[i]);
+	stop_signals(&set);
 	for (size_t i = 0; i < ARRAY_LEN(of_terminal) && x->spec->tty; i++)
 		want(&set, of_terminal[i]);
 	return loop_signals(&x->loop, &set, on_signal, x);

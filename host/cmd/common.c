@@ -33,6 +33,9 @@ static const char *hint_form(const struct err *e, bool named)
 			return "asb start %s starts it when it is stopped or has ended";
 		return "asb doctor checks what this machine can do";
 	case ERR_UNSUPPORTED:
+		if (e->errnum == EOPNOTSUPP)
+			return "an image with asb's own agent has all of it: image/aws/Dockerfile";
+		return "asb doctor checks what this machine can do";
 	case ERR_IO:
 	case ERR_TIMEOUT:
 		return "asb doctor checks what this machine can do";

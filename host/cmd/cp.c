@@ -117,7 +117,9 @@ static int failed(const struct cp *p, const struct copy_count *n, const struct e
 			 n->members == 1 ? "file or directory was" : "files and directories were");
 	if (sig && e->errnum == EINTR)
 		core_die_of(sig);
-	return cmd_fail(p->c, e, e->code == ERR_UNAVAILABLE ? cmd_hint(e, name) : NULL);
+	return cmd_fail(p->c, e,
+			e->code == ERR_UNAVAILABLE || e->code == ERR_UNSUPPORTED ? cmd_hint(e, name)
+										 : NULL);
 }
 
 /* --- the work --- */

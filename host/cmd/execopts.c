@@ -7,6 +7,7 @@
 #include "host/agent/stdio.h"
 #include "host/agent/term.h"
 #include "host/cli/out.h"
+#include "host/cmd/cmd.h"
 #include "host/cmd/common.h"
 #include "host/cmd/execid.h"
 #include "lib/str.h"
@@ -65,6 +66,7 @@ static void choose_streams(const struct cli *c, struct exec_spec *s)
 
 	s->tty = !v[OPT_NO_TTY].set &&
 		 (v[OPT_TTY].set || (!s->capture && !s->detach && on_terminal()));
+	s->tty_asked = s->tty && (v[OPT_TTY].set || c->cmd->run == cmd_shell);
 	if (s->detach)
 		s->use_stdin = v[OPT_INTERACTIVE].set;
 	else

@@ -153,6 +153,12 @@ int cmd_report(const struct cli *c, const char *name, const char *id, int r,
 			 (unsigned long long)res->skipped);
 	if (r == 0 && res->end == EXEC_DETACHED)
 		return report_detached(c, name, res);
+	if (r == 0 && res->no_tty)
+		out_note(
+			"the agent in this image has no terminals: the command had neither one nor "
+			"input");
+	if (r == 0 && res->runs_on)
+		out_warn("the agent in this image cannot end a command: it may go on in %s", name);
 	if (res->lost)
 		out_warn("%llu bytes of output were lost: the reader was too slow",
 			 (unsigned long long)res->lost);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host/agent/ask.h"
+#include "host/agent/compat.h"
 #include "host/agent/copy.h"
 #include "host/agent/stream.h"
 #include "host/mcp/policy.h"
@@ -66,6 +67,27 @@ static int read_part(struct stream *s, struct reading *r)
 			return 1;
 	}
 	return (int)n;
+}
+
+/* By an agent that has whole files only (compat.h). E is of the attempt before. */
+static int read_whole(const struct mcp_job *j, const struct core_named *n, const char *path,
+		      struct reading *r, struct err *e)
+{
+	const struct compat_file f = { .backend = n->backend,
+				       .id = n->record.microvm_id,
+				       .path = path,
+				       .cancel = j->progress.cancel };
+	AUTO_BUF all = { .cap = COMPAT_FILE_MAX + 4 };
+	size_t left, room = r->kept.cap;
+	int k;
+
+	*e = (struct err)ERR_INIT;
+	k = compat_read(&f, &all, e);
+	if (k < 0)
+		return k;
+	r->seen = all.len;
+	left = all.len > r->skip ? all.len - (size_t)r->skip : 0;
+	return left ? buf_add(&r->kept, all.p + r->skip, left < room ? left : room) : 0;
 }
 
 /* The size of the file, as far as it has one; 0 else. */
@@ -136,9 +158,13 @@ int tool_fs_read(struct mcp_job *j, struct err *e)
 	r = open_file(j, &n, path, false, &s, e);
 	if (r == 0)
 		r = read_part(s, &rd);
-	if (s && r < 0)
-		r = stream_end(s, NULL, e) < 0 ? r : -EIO;
+	if (s && r < 0) {
+		r = stream_end(s, NULL, e);
+		r = r < 0 ? r : -EIO;
+	}
 	stream_free(s);
+	if (r == -ENOSYS)
+		r = read_whole(j, &n, path, &rd, e);
 	if (r < 0)
 		j->code =
 			e->code == ERR_NOT_FOUND || e->code == ERR_DENIED || e->code == ERR_INVALID
@@ -164,6 +190,10 @@ int tool_fs_read(struct mcp_job *j, struct err *e)
 static int put(struct mcp_job *j, const struct core_named *n, const char *path, const void *p,
 	       size_t len, struct err *e)
 {
+	const struct compat_file f = { .backend = n->backend,
+				       .id = n->record.microvm_id,
+				       .path = path,
+				       .cancel = j->progress.cancel };
 	struct stream *s = NULL;
 	int r = open_file(j, n, path, true, &s, e);
 
@@ -172,6 +202,10 @@ static int put(struct mcp_job *j, const struct core_named *n, const char *path, 
 		r = stream_end(s, NULL, e);
 	}
 	stream_free(s);
+	if (r == -ENOSYS) {
+		*e = (struct err)ERR_INIT;
+		r = compat_write(&f, p, len, e);
+	}
 	return r;
 }
 

@@ -19,7 +19,8 @@ class Cloud:
     """One account: `aws` the service, `proxy` the class behind each VM's endpoint, `home` a HOME with credentials."""
 
     def __init__(self, env=None, guest=True, **more):
-        self.agent = _agentd.Agentd(env) if guest else None
+        """GUEST: with an agentd; or one that is there, with a `port`."""
+        self.agent = guest if hasattr(guest, "port") else _agentd.Agentd(env) if guest else None
         self.proxy = proxy_to({8080: self.agent.port}) if guest else None
         self.aws = Aws(backend=self.proxy, **more)
         self.home = Home()

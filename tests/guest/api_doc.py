@@ -10,13 +10,14 @@ is meant to be cut off ends in "|| true". Each route of agentd/app.c must have s
 import os
 import re
 import shlex
-import subprocess
-import threading
+import sys
 
 from _agentd import *
 
+sys.path.insert(0, os.path.join(TOP, "tests/lib"))
+from shell import Shell
+
 PAGE = os.path.join(TOP, "docs", "agent-api.md")
-MARK = "--end-of-command--"
 
 
 def commands(text):
@@ -72,37 +73,12 @@ def is_for(got, method, pattern):
     return got and got[0] == method and re.fullmatch(re.escape(pattern).replace(r"\{\}", "[^/]+"), got[1])
 
 
-class Shell:
-    def __init__(self, agentd):
-        self.work = os.path.join(agentd.dir, "curl")
-        os.mkdir(self.work)
-        env = {"PATH": os.environ["PATH"], "HOME": self.work, "AGENTD": f"http://127.0.0.1:{agentd.port}", "LC_ALL": "C.UTF-8"}
-        self.p = subprocess.Popen(["bash"], cwd=self.work, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT)
-
-    def run(self, command):
-        """(exit status, output); None for a shell that has ended or hangs"""
-        guard = threading.Timer(60, self.p.kill)
-        guard.start()
-        try:
-            self.p.stdin.write(f"{command}\nstatus=$?; echo; echo {MARK} $status\n".encode())
-            self.p.stdin.flush()
-            out = b""
-            for line in self.p.stdout:
-                if line.startswith(MARK.encode()):
-                    return int(line.split()[1]), out[:-1].decode("utf-8", "backslashreplace")
-                out += line
-            return None, out.decode("utf-8", "backslashreplace")
-        except OSError as e:
-            return None, str(e)
-        finally:
-            guard.cancel()
-
-
 with open(PAGE, encoding="utf-8") as page:
     todo = commands(page.read())
 a = Agentd()
-shell = Shell(a)
+work = os.path.join(a.dir, "curl")
+os.mkdir(work)
+shell = Shell(work, {"PATH": os.environ["PATH"], "HOME": work, "AGENTD": f"http://127.0.0.1:{a.port}", "LC_ALL": "C.UTF-8"})
 seen = []
 for number, command, patterns in todo:
     status, out = shell.run(command)
@@ -115,6 +91,5 @@ for method, pattern in routes():
     ok(any(is_for(got, method, pattern) for got in seen), f"{method} {pattern} has a curl line")
 ok(len(routes()) >= 12, "the table of routes was found")
 ok(a.proc.poll() is None, "agentd is alive")
-shell.p.stdin.close()
-shell.p.wait(20)
+shell.end()
 done()

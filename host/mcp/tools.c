@@ -269,7 +269,7 @@ const struct mcp_tool mcp_tools[] = {
 	  "Waits until a sandbox is in a state: pending, running, suspended, stopped, failed.",
 	  wait_params, "name:s,state:s,reached_target:b", MCP_READ, tool_wait, NULL },
 	{ "sandbox_exec",
-	  "Runs a program with arguments in a sandbox, without a shell, and waits for its end.",
+	  "Runs a program with arguments in a sandbox, without a shell, and waits for its end. Output beyond the cap is lost: sandbox_exec_start keeps it.",
 	  exec_params, EXEC_RESULT, MCP_DESTRUCTIVE | MCP_CAREFUL, tool_exec, NULL },
 	{ "sandbox_shell",
 	  "Runs a shell command in a sandbox (bash, else sh), and waits for its end.", shell_params,

@@ -157,7 +157,8 @@ cJSON *cmd_sandbox_json(const struct state_record *r, const struct sandbox_info 
 	cJSON *ret = j;
 
 	if (!j || !jsn_add_str(j, "name", r->name) || !jsn_add_str(j, "id", r->microvm_id) ||
-	    !jsn_add_str(j, "state", cmd_state(i)) || !jsn_add_str(j, "image", r->image_arn) ||
+	    !jsn_add_str(j, "state", cmd_state(i)) ||
+	    !jsn_add_str(j, "image", core_image_name(r, i)) ||
 	    !jsn_add_str(j, "backend", backend_of_id(r->microvm_id)->name) ||
 	    !add_time(j, "created_at", i ? i->created_s : 0))
 		return NULL;

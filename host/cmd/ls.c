@@ -83,6 +83,7 @@ static int add_row(struct listing *l, const struct state_record *r, const struct
 {
 	char when[32] = "-";
 	time_t t = i ? (time_t)i->created_s : 0;
+	const char *image = core_image_name(r, i);
 	struct tm tm;
 
 	if (t > 0 && gmtime_r(&t, &tm) && !strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm))
@@ -90,7 +91,7 @@ static int add_row(struct listing *l, const struct state_record *r, const struct
 	const char *text[COLUMNS] = { r->name,
 				      r->microvm_id,
 				      state_of(l, r, i),
-				      r->image_arn ? r->image_arn : "-",
+				      image ? image : "-",
 				      backend_of_id(r->microvm_id)->name,
 				      when };
 

@@ -114,6 +114,12 @@ int core_restore(const struct backend *b, const char *snapshot, const char *name
 		 struct progress *p, int64_t limit_ns, struct core_child *ret, struct err *e)
 	MUST_CHECK;
 
+/*
+ * What sandbox R is of, for people: of a local one NAME:VERSION, however it was made, when I (may be NULL) says so; else what is
+ * recorded. Borrowed from either; NULL: not known.
+ */
+const char *core_image_name(const struct state_record *r, const struct sandbox_info *i);
+
 /* An image as commands and tools tell it; NULL: memory. */
 cJSON *core_image_json(const struct image_info *i);
 /* The same of NAME:VERSION, or of the newest version of NAME, or what the platform itself says of it; the caller's. -ENOENT + ERR_NOT_FOUND when there is none. */

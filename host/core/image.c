@@ -41,6 +41,13 @@ cJSON *core_image_json(const struct image_info *i)
 	return ret;
 }
 
+const char *core_image_name(const struct state_record *r, const struct sandbox_info *i)
+{
+	const bool local = backend_of_id(r->microvm_id) == &backend_local;
+
+	return local && i && i->image[0] ? i->image : r->image_arn;
+}
+
 struct wanted {
 	const char *image;
 	cJSON *doc;

@@ -51,7 +51,8 @@ cJSON *life_summary(const struct state_record *r)
 	if (!j || !jsn_add_str(j, "name", r->name) ||
 	    !jsn_add_str(j, "microvm_id", r->microvm_id) ||
 	    !jsn_add_str(j, "endpoint", r->endpoint) ||
-	    !jsn_add_str(j, "image_arn", r->image_arn) || !jsn_add_str(j, "region", r->region) ||
+	    !jsn_add_str(j, "image_arn", core_image_name(r, found == 0 ? &i : NULL)) ||
+	    !jsn_add_str(j, "region", r->region) ||
 	    !jsn_add_str(j, "status", found == 0 ? sandbox_state_name(i.state) : "unreachable") ||
 	    !jsn_add_str(j, "backend", b->name))
 		return NULL;
@@ -282,9 +283,7 @@ int tool_remove(struct mcp_job *j, struct err *e)
 
 	if (r < 0)
 		return r;
-	r = n.backend->remove(n.record.microvm_id, e);
-	if (r == 0)
-		r = state_remove(n.record.name, n.record.microvm_id, e);
+	r = core_remove(&n, e);
 	if (r == 0)
 		job_log(j, MCP_LOG_INFO, "removed '%s' (%s)", n.record.name, n.record.microvm_id);
 	if (r == 0 && (!jsn_add_str(j->data, "name", n.record.name) ||

@@ -227,8 +227,18 @@ def built(h):
     with open(vm[0], encoding="utf-8") as f:
         same(json.load(f)["image"], "t:2", "and keeps the version")
     same(listed(h)["t", 2]["used_by"], ["box"], "which is used now")
+    same([(x["name"], x["image"]) for x in json.loads(h.call("ls", "--json").stdout)["sandboxes"]], [("box", "t:2")], "and ls tells it")
     r = h.call("image", "rm", "t:2")
     ok(r.returncode == 1 and b"used by box" in r.stderr, "and is not removed", r)
+    for name in ("b2", "b3", "b4", "b5", "b6", "b7"):
+        h.call("snapshot", "create", "box", name, "--disk-only")
+    r = h.call("image", "rm", "t:2")
+    told = one_line(r.stderr)[0].partition("used by ")[2]
+    ok(len(set(told.split(" and ")[0].split(", "))) == 5 and told.endswith(" and 2 more"), "its users are told, five by name", r)
+    h.call("snapshot", "rm", "b3", "b4", "b5", "b6", "b7")
+    told = one_line(h.call("image", "rm", "t:2").stderr)[0].partition("used by ")[2]
+    same(sorted(told.split(", ")), ["box", "snapshot b2"], "fewer are all told")
+    h.call("snapshot", "rm", "b2")
     r = h.call("image", "rm", "t")
     ok(r.returncode == 1 and ("t", 1) in listed(h), "nor is any with it", r)
 

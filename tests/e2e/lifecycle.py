@@ -27,7 +27,7 @@ def create(h):
     r = h.call("create", "app")
     ok(r.returncode == 1 and b"already" in r.stderr and len(one_line(r.stderr)) == 1, "a second one is refused", r.stderr)
     doc = json.loads(h.call("ls", "--json").stdout)["sandboxes"]
-    same([(x["name"], x["state"], x["image"], x["memory_mib"]) for x in doc], [("app", "RUNNING", "base", 256)], "ls")
+    same([(x["name"], x["state"], x["image"], x["memory_mib"]) for x in doc], [("app", "RUNNING", "base:1", 256)], "ls")
     lines = h.call("ls").stdout.decode().splitlines()
     same(lines[0].split(), ["NAME", "ID", "STATE", "IMAGE", "BACKEND", "CREATED"], "the table's head")
     same(lines[1].split()[0], "app", "the table's row")

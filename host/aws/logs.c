@@ -142,11 +142,12 @@ static int page_back(struct aws *a, const struct logs_query *q, uint64_t want, s
 		     struct buf *back, struct buf *token, struct err *e)
 {
 	AUTO_JSN *p = params_of(q, "logStreamName", back->len ? back->p : NULL);
+	uint64_t limit = want > LOGS_PAGE_EVENTS ? LOGS_PAGE_EVENTS : want ? want : 1;
 	struct aws_answer w = { .attempts = 0 };
 	const char *to, *on;
 	int r;
 
-	if (!p || !jsn_add_u64(p, "limit", want < LOGS_PAGE_EVENTS ? want : LOGS_PAGE_EVENTS))
+	if (!p || !jsn_add_u64(p, "limit", limit))
 		return err_set(e, ERR_INTERNAL, ENOMEM, "GetLogEvents");
 	r = ask(a, "GetLogEvents", p, &w, e);
 	to = cJSON_GetStringValue(jsn_get(w.json, "nextBackwardToken"));
@@ -176,7 +177,7 @@ int logs_last(struct aws *a, const struct logs_query *q, uint64_t n, struct buf 
 	int r = 1;
 
 	buf_init(&back, LOGS_TOKEN_MAX);
-	while (r == 1 && b.events < n && b.pages < LOGS_BACK_MAX)
+	while (r == 1 && (!b.pages || b.events < n) && b.pages < LOGS_BACK_MAX)
 		r = page_back(a, q, n - b.events, &b, &back, token, e);
 	if (r > 0)
 		r = 0;

@@ -40,8 +40,8 @@ int logs_stream(struct aws *a, const struct logs_query *q, struct buf *token, lo
 #define LOGS_TOKEN_MAX 4096
 
 /*
- * The last N events of one stream, or fewer when there are no more (of very many: what LOGS_BACK_MAX pages hold), the oldest of them first.
- * TOKEN is empty; then as above, for what comes behind them.
+ * The last N events of one stream, or fewer when there are no more (of very many: what LOGS_BACK_MAX pages hold), the oldest of them first;
+ * one when N is 0. TOKEN is empty; then as above, for what comes behind them.
  */
 int logs_last(struct aws *a, const struct logs_query *q, uint64_t n, struct buf *token, logs_fn *fn,
 	      void *arg, struct err *e) MUST_CHECK;

@@ -129,7 +129,11 @@ static int more(struct backend_log *b, struct err *e)
 		r = logs_stream(l->a, &l->q, &l->token, on_event, l, &why);
 	if (r == 0)
 		r = flush(l);
-	if (r == 0 || (r == -ENOENT && l->wait))
+	if (r == -ENOENT && l->wait) {
+		l->tail = UINT64_MAX; /* what comes now is new, all of it */
+		r = 0;
+	}
+	if (r == 0)
 		return 0;
 	r = explain(l, r, &why);
 	if (e)

@@ -96,6 +96,17 @@ def lines(child, n, limit=60):
     return got
 
 
+def looking(cloud, *words):
+    """`asb logs app WORDS` that has looked once."""
+    aws = cloud.aws
+    before = aws.count("GetLogEvents") + len(aws.refused)
+    child = cloud.home.start("logs", "app", *words)
+    end = time.monotonic() + 60
+    while aws.count("GetLogEvents") + len(aws.refused) == before and time.monotonic() < end:
+        time.sleep(0.05)
+    return child
+
+
 def follows(cloud):
     child = cloud.home.start("logs", "app", "-f", "-n", "1")
     same(lines(child, 1), b"seven\n", "-f begins with what there is")
@@ -116,13 +127,24 @@ def follows(cloud):
     same(cloud.call("logs", "app", "-n", "1").stdout, b"last words\n", "the log of one that has ended")
     vm.update(state="RUNNING", stateReason=None)
     cloud.aws.log.clear()
-    child = cloud.home.start("logs", "app", "-f")
-    time.sleep(0.5)
+    child = looking(cloud, "-f")
     write(cloud, "first")
     same(lines(child, 1), b"first\n", "-f waits for a log that is not there yet")
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=60)
     same(child.returncode, -signal.SIGINT, "Ctrl-C")
+    child = looking(cloud, "-f", "-n", "0")
+    write(cloud, "second", at=NOON + 500000)
+    same(lines(child, 1), b"second\n", "-n 0 shows what is new")
+    child.kill()
+    child.communicate(timeout=60)
+    cloud.aws.log.clear()
+    child = looking(cloud, "-f", "-n", "1")
+    with cloud.aws.lock:
+        write(cloud, "a", "b", "c", at=NOON + 600000)
+    same(lines(child, 3), b"a\nb\nc\n", "of a log that was not there, all is new")
+    child.kill()
+    child.communicate(timeout=60)
 
 
 def of_commands(cloud):

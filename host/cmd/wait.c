@@ -20,7 +20,6 @@
 
 #define FIRST_NS (50 * 1000000LL)
 #define MOST_NS	 (1000 * 1000000LL)
-#define SLICE_MS 200
 
 struct waiting {
 	const struct cli *c;
@@ -100,20 +99,19 @@ static int look_at_exec(struct waiting *w, cJSON **ret, char word[16], struct er
 	return 1;
 }
 
-/* False when a signal came or the time is over. */
+/* False when the time is over. */
 static bool rest(const struct waiting *w, int64_t ns)
 {
 	int64_t end = loop_now() + ns, left;
 
 	if (w->until && end > w->until)
 		end = w->until;
-	while (!core_cancelled() && (left = end - loop_now()) > 0)
-		(void)poll(NULL, 0,
-			   left > SLICE_MS * 1000000LL ? SLICE_MS : (int)(left / 1000000) + 1);
-	return !core_cancelled() && (!w->until || loop_now() < w->until);
+	while ((left = end - loop_now()) > 0)
+		(void)poll(NULL, 0, (int)(left / 1000000) + 1);
+	return !w->until || loop_now() < w->until;
 }
 
-/* 1 with what is to print; 0: interrupted; -ETIMEDOUT. */
+/* 1 with what is to print; -ETIMEDOUT. */
 static int wait_for(struct waiting *w, cJSON **ret, const char **ret_word, struct err *e)
 {
 	static char word[16];
@@ -131,8 +129,6 @@ static int wait_for(struct waiting *w, cJSON **ret, const char **ret_word, struc
 			break;
 		pause = pause * 2 > MOST_NS ? MOST_NS : pause * 2;
 	}
-	if (core_cancelled())
-		return 0;
 	(void)err_set(e, ERR_TIMEOUT, 0, "%s has not ended in %s seconds",
 		      w->id[0] ? w->id : w->n.record.name, w->c->val[OPT_WAIT_TIMEOUT].text);
 	return -ETIMEDOUT;
@@ -153,7 +149,6 @@ static int find(struct waiting *w, struct err *e)
 int cmd_wait(const struct cli *c)
 {
 	struct waiting w = { .c = c };
-	struct progress p = { 0 };
 	struct err e = ERR_INIT;
 	const char *word = "";
 	AUTO_JSN *doc = NULL;
@@ -163,14 +158,10 @@ int cmd_wait(const struct cli *c)
 		return cmd_fail(c, &e, cmd_hint(&e, NULL));
 	if (c->names_len > 1)
 		r = core_wake(&w.n, &e);
-	core_cancel_begin(&p);
 	if (r == 0)
 		r = find(&w, &e);
 	if (r == 0)
 		r = wait_for(&w, &doc, &word, &e);
-	core_cancel_end();
-	if (r == 0)
-		core_die_of(core_cancelled());
 	core_named_done(&w.n);
 	if (r < 0) {
 		const char *hint = r == -ETIMEDOUT /* all is well: nothing to look for */

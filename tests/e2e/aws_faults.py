@@ -98,7 +98,8 @@ def interrupted(cloud):
     cloud.call("stop", "app")
     create = ("create", "other", "--image", "guest", "--backend", "aws")
     build = ("image", "build", cloud.home.top, "--name", "x", "--bucket", "b", "--role", role, "--backend", "aws")
-    for what, op, words in (("a resumption", "ResumeMicrovm", ("start", "app")), ("the look for an image", None, create), ("a build", None, build)):
+    for what, op, words in (("a resumption", "ResumeMicrovm", ("start", "app")), ("waiting", "GetMicrovm", ("wait", "app")),
+                            ("the look for an image", None, create), ("a build", None, build)):
         late = Fault(op, late=120, times=9)
         aws.faults[:] = [late]
         child = cloud.home.start(*words)

@@ -284,6 +284,45 @@ def snapshots(s):
     s.data("sandbox_remove", name="again")
 
 
+def links(s, home):
+    """Links within what is copied lead nowhere but where they led."""
+    tree = os.path.join(home.path, "linked")
+    os.makedirs(os.path.join(tree, "sub"))
+    os.symlink("/etc/hostname", os.path.join(tree, "file"))
+    os.symlink("/etc", os.path.join(tree, "dir"))
+    ok(s.data("sandbox_fs_upload", name="box", host_path="linked", dest="linked"), "a directory with links is uploaded")
+    same([s.data("sandbox_fs_stat", name="box", path="linked/" + x)["is_symlink"] for x in ("file", "dir")], [True, True], "as links: nothing behind them")
+    outside = os.path.join(home.top, "outside")
+    os.mkdir(outside)
+    os.makedirs(os.path.join(home.path, "into/linked"))
+    os.symlink(outside, os.path.join(home.path, "into/linked/sub"))
+    s.data("sandbox_fs_write", name="box", path="linked/sub/planted", content="x")
+    s.tool("sandbox_fs_download", name="box", src="linked", host_path="into")
+    same(os.listdir(outside), [], "a download does not go through a link that is there")
+
+
+def policies(s, home):
+    s.data("sandbox_stop", name="box")
+    with _mcp.Server(home, "--read-only") as t:
+        same([t.error(x, name="box", **a)["code"] for x, a in (("sandbox_fs_list", {}), ("sandbox_metrics", {}), ("sandbox_exec_list", {}))],
+             ["policy_denied"] * 3, "a read-only server resumes nothing")
+        same(t.data("sandbox_status", name="box")["status"], "SUSPENDED", "it is as it was")
+        s.data("sandbox_start", name="box")
+        ok(t.data("sandbox_fs_list", name="box"), "and reads what runs")
+    ok(s.data("sandbox_create", name="net", memory=256, egress=True), "a sandbox with a network")
+    ok(s.data("snapshot_create", name="net", snapshot="net"), "a snapshot of it")
+    with _mcp.Server(home, "--no-network") as t:
+        same([t.error(x, **a)["code"] for x, a in (
+            ("sandbox_branch", {"name": "net", "names": ["net2"]}), ("snapshot_restore", {"name": "net2", "snapshot": "net"}),
+            ("sandbox_create", {"name": "net2", "egress": True}), ("sandbox_run", {"command": "true", "egress": True}))],
+             ["policy_denied"] * 4, "--no-network: none is made, in whatever way")
+        same(t.error("snapshot_restore", name="net2", snapshot="none")["code"], "not_found", "a snapshot that is not there")
+        ok(t.data("sandbox_branch", name="box", names=["quiet"]), "one without a network is")
+    s.data("snapshot_remove", snapshot="net")
+    for name in ("net", "quiet"):
+        s.data("sandbox_remove", name=name)
+
+
 def ajv(home):
     """Everything that was answered above, checked by the validator that the official clients use."""
     why = _mcp.official()
@@ -306,9 +345,11 @@ with _asb.Home() as home:
         host(s, home)
         sessions(s)
         looks(s)
+        links(s, home)
         forwards(s, home)
         images(s, home)
         snapshots(s)
+        policies(s, home)
         same(s.bad, [], "nothing but messages on standard output")
     caps(home)
     ajv(home)

@@ -128,8 +128,12 @@ def images():
             ok("builds" in s.data("image_inspect", image_arn="app:1")["image"], "and one version by name")
             same(s.error("image_inspect", image_arn="none")["code"], "not_found", "one that is not there")
             same(s.error("image_remove", image_arn="app")["code"], "confirm_required", "image_remove wants confirm")
-            same(s.data("image_remove", image_arn="app:1", confirm=True)["removed"], True, "image_remove")
+            same(s.error("image_prune")["code"], "confirm_required", "and image_prune")
+            d = s.data("image_prune", confirm=True)
+            same((d["removed"], d["kept"], d["removed_count"]), (["app:1"], ["app:2"], 1), "image_prune")
             same(s.error("image_inspect", image_arn="app:1")["code"], "not_found", "it has gone")
+            same(s.data("image_remove", image_arn="app", confirm=True)["removed"], True, "image_remove")
+            same(s.data("image_list")["count"], 0, "none is left")
             same(s.bad, [], "nothing but messages on standard output")
 
 

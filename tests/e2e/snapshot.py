@@ -11,6 +11,7 @@ import time
 
 from _asb import Home, done, need_vm, ok, same
 from _clones import CONNECTED, are_apart
+from _shape import digest
 
 need_vm()
 
@@ -253,6 +254,31 @@ def many(h):
     ok(len(set(out)) == 4 and all(len(x) == 33 for x in out), "four at once are four", out)
 
 
+def mappings(h):
+    """The permissions of every mapping of a template's memory in the QEMUs of this HOME."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/maps"):
+        try:
+            if os.readlink(os.path.dirname(path) + "/cwd").startswith(h.path):
+                found += [line.split()[1] for line in open(path, encoding="utf-8") if "/base.ram" in line]
+        except OSError:
+            pass
+    return found
+
+
+def untouched(h):
+    """QEMU has the memory of the template open for writing; nothing that a guest writes may get there."""
+    path = os.path.join(templates(h)[0], "ram")
+    before = digest(path)
+    fill = "import sys\nb = bytearray(b'x') * (150 << 20)\nprint(len(b), flush=True)\nsys.stdin.read()"
+    p = h.start("run", "-m", "256", "-i", "--", "python3", "-c", fill, stdin=subprocess.PIPE)
+    same(p.stdout.readline(), b"157286400\n", "a guest that writes to all of its memory")
+    found = mappings(h)
+    ok(found and all(x.endswith("p") for x in found), "has it mapped privately", found)
+    p.communicate(timeout=60)
+    same(digest(path), before, "and the template is what it was")
+
+
 def broken(h, what, damage):
     top = templates(h)[0]
     damage(top)
@@ -300,6 +326,7 @@ with Home(" with, a comma") as home:
     variables(home)
     kept(home)
     many(home)
+    untouched(home)
     life(home)
     no_space(home)
     half_made(home)

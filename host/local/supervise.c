@@ -29,9 +29,10 @@
  * its owner, or by the next `collect`.
  */
 
-#define OWNER_LINE_MAX 256
-#define CONSOLE_CAP    (1 << 20)
-#define GRACE_NS       10000000000LL /* of the guest, when we are asked to go */
+#define OWNER_LINE_MAX	256
+#define CONSOLE_CAP	(1 << 20)
+#define STATUS_AGAIN_NS 1000000000LL
+#define GRACE_NS	10000000000LL /* of the guest, when we are asked to go */
 
 static void tell(struct vm *vm, cJSON *j)
 {
@@ -57,18 +58,38 @@ void vm_stage(struct vm *vm, const char *stage)
 		tell(vm, j);
 }
 
+static void on_status_again(struct loop_timer *t);
+
+/* On a full disk the last state would stay PENDING, and whoever wants the sandbox would wait for it: it is written as soon as it can be. */
+static void write_status(struct vm *vm)
+{
+	const bool again = vm->status_again.fn != NULL;
+	int r = vmdir_write_status(vm->dirfd, &vm->status);
+
+	loop_disarm(&vm->status_again);
+	vm->status_again.fn = NULL;
+	if (r == 0)
+		return;
+	if (!again)
+		log_warn("status.json: %s", strerror(-r));
+	vm->status_again.fn = on_status_again;
+	vm->status_again.arg = vm;
+	loop_arm(&vm->loop, &vm->status_again, STATUS_AGAIN_NS);
+}
+
+static void on_status_again(struct loop_timer *t)
+{
+	write_status(t->arg);
+}
+
 void vm_set_status(struct vm *vm, enum sandbox_state state, const char *reason)
 {
-	int r;
-
 	vm->status.state = state;
 	memset(vm->status.accel, 0, sizeof(vm->status.accel));
 	memcpy(vm->status.accel, vm->accel == ACCEL_TCG ? "tcg" : "kvm", 3);
 	if (str_format(vm->status.reason, sizeof(vm->status.reason), "%.250s", reason) < 0)
 		vm->status.reason[0] = '\0';
-	r = vmdir_write_status(vm->dirfd, &vm->status);
-	if (r < 0)
-		log_warn("status.json: %s", strerror(-r));
+	write_status(vm);
 	if (state == SANDBOX_RUNNING)
 		idle_runs(vm);
 }

@@ -62,6 +62,7 @@ struct vm {
 	struct loop loop;
 	struct vm_config config;
 	struct vm_status status;
+	struct loop_timer status_again; /* when it could not be written; fn is NULL else */
 	struct share share;
 	char qemu[LOCAL_PATH_MAX];
 	int dirfd, lock; /* lock: held as long as we live */

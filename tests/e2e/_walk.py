@@ -228,11 +228,13 @@ class Walk:
         return ok(not problem, f"{self.name}: {word(kind)} at {n} ({at})", problem, r, self.other or "")
 
     def some(self, wanted, kinds):
-        """At the first step that has each of WANTED ("call part-of-path"), and one kind of fault after the other."""
+        """At the first step that has each of WANTED ("call part-of-path", or "last call part-of-path"), and one kind of fault after
+        the other."""
         steps = self.steps()
         for i, words in enumerate(wanted):
-            call, _, part = words.partition(" ")
-            n = next((i for i, s in enumerate(steps, 1) if s.split()[0] == call and part in s), 0)
+            call, _, part = words.removeprefix("last ").partition(" ")
+            found = [i for i, s in enumerate(steps, 1) if s.split()[0] == call and part in s]
+            n = found[-1 if words.startswith("last ") else 0] if found else 0
             if ok(n > 0, f"{self.name}: it has a step {words}", *steps):
                 self.fault(kinds[i % len(kinds)], n)
 

@@ -12,8 +12,8 @@ need_trace()
 KILL, ALL, FULL, BROKEN, RM = ("kill",), ("kill-all",), ("error", errno.ENOSPC), ("error", errno.EIO), ("meanwhile",)
 STEPS = {
     "first create": (["rename /templates/", "pwrite64 /ram", "fsync /state.json"], [KILL, FULL, BROKEN]),
-    "create": (["mkdir /.new-local", "rename /state.json", "copy_file_range /disk.qcow2", "openat /kept", "rename /local-", "mkdir /.new-local"],
-               [ALL, KILL, FULL, BROKEN, ALL, RM]),
+    "create": (["mkdir /.new-local", "rename /state.json", "copy_file_range /disk.qcow2", "openat /kept", "rename /local-", "mkdir /.new-local",
+                "last openat /.status.json.new"], [ALL, KILL, FULL, BROKEN, ALL, RM, FULL]),
     "stop": (["fsync /saved.new/ram", "renameat /saved", "write /saved.new/ram"], [BROKEN, KILL, FULL]),
     "start": (["renameat /saved.gone", "unlinkat /saved.gone"], [KILL, ALL]),
     "branch": (["linkat /base.ram", "mkdir /branch-", "rename /local-", "mkdir /branch-"], [KILL, FULL, ALL, RM]),

@@ -123,6 +123,7 @@ static unsigned unit_at(const char *p, const char *end)
  */
 static bool mend_surrogates(char *p, size_t n)
 {
+	static const char instead[4] = { 'f', 'f', 'f', 'd' };
 	const char *end = p + n;
 	bool found = false;
 
@@ -134,7 +135,7 @@ static bool mend_surrogates(char *p, size_t n)
 			continue;
 		}
 		if (a >= 0xd800 && a < 0xe000) {
-			memcpy(p + 2, "fffd", 4);
+			memcpy(p + 2, instead, sizeof(instead));
 			found = true;
 		}
 		if (end - p < 2)

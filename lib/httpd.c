@@ -103,7 +103,8 @@ static void on_hup(struct loop_watch *w, uint32_t events)
 	} else if (r->x.reply == HTTPD_REPLY_QUEUED && broken) {
 		r->gone = true;
 		httpd_resume(r);
-	} else if (r->x.reply == HTTPD_REPLY_QUEUED && !r->x.hup_told) {
+	} else if (!r->x.hup_told &&
+		   (r->x.reply == HTTPD_REPLY_QUEUED || (r->x.body_done && r->x.on_hup))) {
 		r->x.hup_told = true;
 		if (r->x.on_hup)
 			r->x.on_hup(r->x.hup_arg);
@@ -157,7 +158,7 @@ static void start_exchange(struct httpd_req *r, const char *version)
 		return;
 	}
 	x->head_good = true;
-	x->route = httpd_find_route(r);
+	x->route = r->h->c.any ? r->h->c.any : httpd_find_route(r);
 	if (!x->route)
 		return;
 	buf_init(&x->body, x->route->body_cap);
@@ -374,7 +375,12 @@ static void *on_target(void *cls, const char *uri, struct MHD_Connection *con)
 		return NULL;
 	r->x.raw_uri = uri;
 	r->x.raw_end = uri ? uri + strlen(uri) : NULL;
-	r->x.status = uri ? httpd_target_parse(&r->x.target, uri) : -EINVAL;
+	if (!uri)
+		r->x.status = -EINVAL;
+	else if (r->h->c.any)
+		r->x.status = httpd_target_keep(&r->x.target, uri);
+	else
+		r->x.status = httpd_target_parse(&r->x.target, uri);
 	return r;
 }
 
@@ -420,7 +426,8 @@ static struct MHD_Daemon *start_library(struct httpd *h)
 				NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET,
 				(MHD_socket)h->c.listen_fd, MHD_OPTION_CONNECTION_LIMIT,
 				h->c.max_conns, MHD_OPTION_CONNECTION_TIMEOUT, h->c.idle_s,
-				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
+				MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+				h->c.pool ? h->c.pool : (size_t)POOL_BYTES,
 				MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
 				on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
 				MHD_OPTION_URI_LOG_CALLBACK, on_target, h,

@@ -47,8 +47,12 @@ struct httpd_config {
 	const char *name; /* for log lines */
 	int listen_fd;	  /* owned by the server from httpd_start on, also when it fails */
 	const struct httpd_route *routes; /* borrowed, terminated by pattern == NULL */
-	unsigned max_conns;		  /* above it connections wait in the listener's backlog */
-	unsigned idle_s;		  /* keep-alive and stalled-client limit, seconds */
+	/* Borrowed; serves every method and target instead of ROUTES, which are not looked at; the target is neither
+	 * decoded nor checked then (httpd_target). NULL = none */
+	const struct httpd_route *any;
+	size_t pool;	    /* bytes for head and answer's head of a connection; 0 = 32 KiB */
+	unsigned max_conns; /* above it connections wait in the listener's backlog */
+	unsigned idle_s;    /* keep-alive and stalled-client limit, seconds */
 	/* Called when the headers are in, before any body byte is read. NULL or true: go on. False:
 	 * it has replied. */
 	bool (*admit)(struct httpd_req *r, const struct httpd_route *route);
@@ -107,9 +111,9 @@ void httpd_on_end(struct httpd_req *r, void (*fn)(void *arg), void *arg);
 void httpd_end_now(struct httpd_req *r);
 
 /*
- * FN runs when the client has closed its sending side while a streamed answer waits for httpd_wake:
- * it may have gone, or it only reads from here on. Sending something tells. A connection that is
- * broken altogether ends by itself.
+ * FN runs once, when the client has closed its sending side while its whole request waits for an answer, or a streamed
+ * answer for httpd_wake: it may have gone, or it only reads from here on. Sending something tells. A connection that is
+ * broken altogether ends by itself once it is answered.
  */
 void httpd_on_hup(struct httpd_req *r, void (*fn)(void *arg), void *arg);
 
@@ -157,5 +161,21 @@ void httpd_reply_upgrade(struct httpd_req *r, const char *protocol,
 			 void (*fn)(void *arg, int fd, const char *p, size_t n), void *arg);
 void httpd_upgrade_done(struct httpd_req *r); /* the socket is closed soon, from the loop */
 bool httpd_is_http11(const struct httpd_req *r);
+
+/* --- for those that hand requests on (httpd_proxy.c) --- */
+const char *httpd_target(const struct httpd_req *r); /* as it was sent, not decoded */
+/* Calls FN for each header field, in order; non-zero stops and is returned. */
+int httpd_each_header(struct httpd_req *r,
+		      int (*fn)(void *arg, const char *name, const char *value), void *arg);
+/*
+ * FN adds headers to the streamed answer or the 101 that is given afterwards, any number, by httpd_put_header; it runs when that
+ * begins to be sent. False from httpd_put_header: the library refuses this one (a line break), or has no memory.
+ */
+struct MHD_Response;
+void httpd_on_headers(struct httpd_req *r, void (*fn)(void *arg, struct MHD_Response *m),
+		      void *arg);
+bool httpd_put_header(struct MHD_Response *m, const char *name, const char *value);
+/* Ends the connection at once so that the client sees a reset, whatever was under way. on_end runs from the loop. */
+void httpd_reset(struct httpd_req *r);
 
 #endif

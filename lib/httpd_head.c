@@ -253,6 +253,14 @@ int httpd_target_parse(struct httpd_target *t, const char *target)
 	return q ? parse_query(t, q + 1) : 0;
 }
 
+int httpd_target_keep(struct httpd_target *t, const char *target)
+{
+	if (strnlen(target, HTTPD_TARGET_MAX + 1) > HTTPD_TARGET_MAX)
+		return -ENAMETOOLONG;
+	t->text = strdup(target);
+	return t->text ? 0 : -ENOMEM;
+}
+
 void httpd_target_done(struct httpd_target *t)
 {
 	free(t->text);

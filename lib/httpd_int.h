@@ -8,7 +8,7 @@
 #include "httpd.h"
 
 /* What the files of the server share: httpd.c (libmicrohttpd), httpd_head.c (checks, target),
- * httpd_reply.c (answers), httpd_bulk.c (large bodies), httpd_upgrade.c (101). */
+ * httpd_reply.c (answers), httpd_bulk.c (large bodies), httpd_upgrade.c (101), httpd_proxy.c. */
 
 #define HTTPD_HEAD_MAX	  (16U << 10) /* bytes of target and header fields together */
 #define HTTPD_FIELDS_MAX  64
@@ -76,7 +76,9 @@ struct httpd_exchange {
 	uint64_t file_at;
 	void (*on_upgrade)(void *arg, int fd, const char *p, size_t n);
 	void *upgrade_arg;
-	struct MHD_UpgradeResponseHandle *upgraded; /* the socket has been handed over */
+	struct MHD_UpgradeResponseHandle *upgraded;	 /* the socket has been handed over */
+	void (*more)(void *arg, struct MHD_Response *m); /* adds headers: httpd_proxy.c */
+	void *more_arg;
 	struct {
 		char *name, *value; /* owned */
 	} headers[HTTPD_HEADERS_MAX];
@@ -114,6 +116,8 @@ struct httpd {
 const char *httpd_check_head(struct httpd_req *r, const char *version, int *ret_status);
 /* 0, -EINVAL for bad bytes, escapes or form, -ENAMETOOLONG, -ENOMEM. */
 int httpd_target_parse(struct httpd_target *t, const char *target) MUST_CHECK;
+int httpd_target_keep(struct httpd_target *t, const char *target)
+	MUST_CHECK; /* the text alone: the library cuts its own up. -ENAMETOOLONG, -ENOMEM */
 void httpd_target_done(struct httpd_target *t);
 /* Does T fit PATTERN? Fills t->segs. */
 bool httpd_target_match(struct httpd_target *t, const char *pattern);

@@ -365,6 +365,8 @@ static struct MHD_Response *make_response(struct httpd_req *r)
 			MHD_destroy_response(m);
 			return NULL;
 		}
+	if (x->more)
+		x->more(x->more_arg, m);
 	return m;
 }
 

@@ -40,6 +40,8 @@ void httpd_reply_upgrade(struct httpd_req *r, const char *protocol,
 	x->on_upgrade = fn;
 	x->upgrade_arg = arg;
 	x->reply = HTTPD_REPLY_UPGRADE;
+	/* Of an upgraded connection the library tells the end while it holds the lock that changing this takes. */
+	httpd_set_timeout(r, r->h->c.idle_s);
 	if (httpd_add_header(r, "Upgrade", protocol) < 0)
 		r->gone = true;
 	httpd_settle(r);

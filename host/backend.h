@@ -161,6 +161,8 @@ struct backend_route {
 	char *protocols; /* what a WebSocket offers instead of the headers: "a, b"; NULL = it sends the headers */
 	const char *
 		reserved; /* headers that begin so are the platform's, and nobody else's; NULL = none */
+	/* The bodies of the 403 by which the platform refuses these headers, NULL-terminated; NULL = they are not known. */
+	const char *const *refusals;
 	const char *ca_bundle; /* borrowed; NULL = the system's */
 };
 extern const struct backend_ports backend_agent_port;

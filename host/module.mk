@@ -1,6 +1,6 @@
 # asb: everything a person types, and the supervisor of each local VM.
 host_SRCS := $(wildcard host/*.c host/*/*.c)
-host_LIBS := -lcurl -lbearssl -lnghttp2 -lcjson -larchive -lzstd -lz -lyaml -lexpat
+host_LIBS := -lcurl -lbearssl -lmicrohttpd -lnghttp2 -lcjson -larchive -lzstd -lz -lyaml -lexpat
 
 # The manual pages are the command table's: printed by asb, committed, compared by tests/e2e/cli.py.
 .PHONY: man

@@ -243,6 +243,10 @@ static int mint(struct aws *a, const char *id, const struct backend_ports *ports
 	return r;
 }
 
+static const char *const refusals[] = { "Request missing authentication",
+					"Token authentication failed", "Access to port denied",
+					NULL };
+
 int token_route(struct aws *a, const char *id, const char *endpoint,
 		const struct backend_ports *ports, bool fresh, struct backend_route *ret,
 		struct err *e)
@@ -252,7 +256,8 @@ int token_route(struct aws *a, const char *id, const char *endpoint,
 	int r = settings_endpoint(&a->set, aws_lambda_microvms.name, &own_endpoint, e);
 
 	*ret = (struct backend_route){ .ca_bundle = settings_ca_bundle(&a->set),
-				       .reserved = "x-aws-proxy-" };
+				       .reserved = "x-aws-proxy-",
+				       .refusals = refusals };
 	if (r == 0)
 		r = token_url(endpoint, own_endpoint == NULL, ret->url, e);
 	if (r == 0)

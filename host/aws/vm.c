@@ -40,6 +40,16 @@ static int64_t seconds_of(const cJSON *o, const char *name)
 	return cJSON_IsNumber(j) && d > 0 && d < 1e12 ? (int64_t)d : 0;
 }
 
+/* Only of one that traffic resumes: any other ends when it has been idle. */
+static int64_t idle_ms(const cJSON *o)
+{
+	const cJSON *policy = cJSON_GetObjectItemCaseSensitive(o, "idlePolicy");
+
+	if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(policy, "autoResumeEnabled")))
+		return 0;
+	return seconds_of(policy, "maxIdleDurationSeconds") * 1000;
+}
+
 void vm_read(const cJSON *o, struct sandbox_info *ret)
 {
 	const char *id = vm_text(o, "microvmId"), *image = vm_text(o, "imageArn"),
@@ -47,7 +57,8 @@ void vm_read(const cJSON *o, struct sandbox_info *ret)
 
 	*ret = (struct sandbox_info){ .state = state_of(vm_text(o, "state")),
 				      .net = NET_USER,
-				      .created_s = seconds_of(o, "startedAt") };
+				      .created_s = seconds_of(o, "startedAt"),
+				      .idle_timeout_ms = idle_ms(o) };
 	/* longer ones than the model allows are cut */
 	ignore_result(str_format(ret->id, sizeof(ret->id), "%s", id ? id : ""));
 	ignore_result(str_format(ret->image, sizeof(ret->image), "%s", image ? image : ""));

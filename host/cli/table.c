@@ -148,6 +148,11 @@ const struct command cli_commands[] = {
 		  "needed in the sandbox. The end of each direction is passed on by itself. A connection "
 		  "that the sandbox refuses is reset here, and the first of them is told; so is one that is cut, because "
 		  "the sandbox stops or asb forward does: an end of file is the end.\n\n"
+		  "To a sandbox on AWS there is only HTTPS, so there asb forward is a reverse proxy for HTTP/1.1 and "
+		  "WebSockets, and no other TCP goes through: http://localhost:LOCAL/ is the server behind REMOTE. "
+		  "Bodies and events are streamed, an answer that is cut is reset. Requests under another name than localhost "
+		  "or an address, and those of other sites' pages, are refused with 403 (DNS rebinding). A suspended sandbox is "
+		  "resumed by a request and kept awake by one that is under way.\n\n"
 		  "When the sandbox is no longer running it says so and exits with 0. The port of the "
 		  "lifecycle hooks (9000, or $AGENT_SANDBOX_HOOK_PORT) is refused.",
 	  .examples = EXAMPLES("asb forward app 8080", "asb forward app 8080:80 0:5432",

@@ -62,7 +62,7 @@ static bool is_six(const struct port_spec *p)
 	return strchr(p->address, ':') != NULL;
 }
 
-static int print_port(const struct port_spec *p, const char *name)
+static int print_port(const struct port_spec *p, const char *name, bool http)
 {
 	char where[80];
 	AUTO_JSN *j = NULL;
@@ -72,10 +72,12 @@ static int print_port(const struct port_spec *p, const char *name)
 	ignore_result(str_format(where, sizeof(where), is_six(p) ? "[%s]:%u" : "%s:%u", p->address,
 				 p->local)); /* it fits */
 	if (!out_json_wanted())
-		return out_line("forwarding %s -> %s:%u  (Ctrl+C to stop)", where, name, p->remote);
+		return out_line("forwarding %s%s -> %s:%u  (Ctrl+C to stop)", http ? "http://" : "",
+				where, name, p->remote);
 	j = cJSON_CreateObject();
 	if (!j || !jsn_add_str(j, "name", name) || !jsn_add_str(j, "address", p->address) ||
-	    !jsn_add_u64(j, "local_port", p->local) || !jsn_add_u64(j, "remote_port", p->remote))
+	    !jsn_add_u64(j, "local_port", p->local) || !jsn_add_u64(j, "remote_port", p->remote) ||
+	    !jsn_add_str(j, "protocol", http ? "http" : "tcp"))
 		return -ENOMEM;
 	text = cJSON_PrintUnformatted(j);
 	r = text ? out_line("%s", text) : -ENOMEM;
@@ -89,7 +91,7 @@ static int tell(const struct forward *f, const char *name)
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && (p = forward_port(f, i)) != NULL; i++)
-		r = print_port(p, name);
+		r = print_port(p, name, forward_is_http(f));
 	return r;
 }
 
@@ -97,8 +99,8 @@ static int serve(const struct cli *c, struct core_named *n, struct err *e)
 {
 	struct wanted w = { .len = 0 };
 	struct forward *f = NULL;
-	int r = n->backend->connect ? collect(c, &w, e)
-				    : cmd_unsupported(n->backend, "forward ports", e);
+	int r = forward_possible(n->backend) ? collect(c, &w, e)
+					     : cmd_unsupported(n->backend, "forward ports", e);
 
 	if (r == 0)
 		r = forward_open(n, w.ports, w.len, c->val[OPT_POLL_INTERVAL].ns, &f, e);

@@ -2,6 +2,7 @@
 #include "host/core/forward.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,15 +18,17 @@
 
 #include "host/agent/relay.h"
 #include "host/cli/out.h"
+#include "host/proxy/proxy.h"
 #include "lib/fd.h"
 #include "lib/loop.h"
 #include "lib/proto.h"
 #include "lib/str.h"
 
 /*
- * TCP ports of this machine that lead into a sandbox. One process listens and looks after the
- * sandbox's state; each connection gets a child of its own, so that opening one, which blocks until
- * the guest has answered, and a slow reader hold up no other. Children die with us.
+ * TCP ports of this machine that lead into a sandbox. One process listens and has a child look after the
+ * sandbox's state. Where the backend opens streams, each connection gets a child of its own, so that opening one, which blocks until
+ * the guest has answered, and a slow reader hold up no other. Where it has a route, which takes HTTP alone, the proxy serves them all.
+ * Children die with us.
  */
 
 #define CHILDREN_MAX	200 /* connections at a time; further ones wait in the backlog */
@@ -34,6 +37,9 @@
 #define UNREACHABLE_MAX 3
 
 enum { CHILD_FINE = 0, CHILD_REFUSED = 3 };
+/* What the child says that has looked at the sandbox: its state, ... */
+enum { LOOK_ENDED = 32 /* ... added: it does not go on */, LOOK_MISSING = 64, LOOK_FAILED };
+static_assert((int)SANDBOX_STATE_COUNT < (int)LOOK_ENDED, "one range for each");
 
 struct forward;
 
@@ -55,6 +61,8 @@ struct forward {
 	struct loop loop;
 	struct loop_timer poll;
 	int64_t poll_ns;
+	pid_t looker;	     /* asks for the sandbox's state; 0 = none */
+	struct proxy *proxy; /* owned; NULL: connections are children's */
 	struct port ports[FORWARD_MAX];
 	unsigned len;
 	struct child children[CHILDREN_MAX];
@@ -143,6 +151,16 @@ static void tell_refused(const struct port *p, const struct err *e)
 		out_warn("port %u: %s", p->spec.remote, e->msg);
 }
 
+/* In a child: no signal is ours to take, and it ends with its parent. */
+static bool begin_child(pid_t parent)
+{
+	sigset_t none;
+
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
+}
+
 /*
  * The child: from here on there is nothing but FD and one connection into the sandbox. Unless both
  * directions came to their ends FD is reset, also when we are killed.
@@ -152,13 +170,10 @@ NORETURN static void serve(const struct port *p, int fd, pid_t parent)
 	struct core_named *n = p->f->n;
 	const struct linger reset = { .l_onoff = 1 }, orderly = { .l_onoff = 0 };
 	struct err e = ERR_INIT;
-	sigset_t none;
 	int guest, end;
 
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)) < 0 ||
-	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || dup2(fd, 3) < 0)
+	    !begin_child(parent) || dup2(fd, 3) < 0)
 		_exit(1);
 	fd_close_from(4);
 	if (core_wake(n, &e) < 0 ||
@@ -205,22 +220,18 @@ static void on_connection(struct loop_watch *w, uint32_t events)
 		listen_events(f, 0);
 }
 
-static void reap(struct forward *f)
+static void end_child(struct forward *f, pid_t pid, int status)
 {
-	int status;
-	pid_t pid;
+	for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+		struct child *k = &f->children[i];
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		for (unsigned i = 0; i < CHILDREN_MAX; i++) {
-			struct child *k = &f->children[i];
-
-			if (k->pid != pid)
-				continue;
-			k->port->told = WIFEXITED(status) && WEXITSTATUS(status) == CHILD_REFUSED;
-			k->pid = 0;
-			if (f->busy-- == CHILDREN_MAX)
-				listen_events(f, EPOLLIN);
-		}
+		if (k->pid != pid)
+			continue;
+		k->port->told = WIFEXITED(status) && WEXITSTATUS(status) == CHILD_REFUSED;
+		k->pid = 0;
+		if (f->busy-- == CHILDREN_MAX)
+			listen_events(f, EPOLLIN);
+	}
 }
 
 /* --- the sandbox --- */
@@ -234,18 +245,47 @@ static bool may_go_on(const struct sandbox_info *i)
 		(i->state == SANDBOX_SUSPENDING || i->state == SANDBOX_SUSPENDED));
 }
 
+/* The child that looks: where the platform is far away, that may take as long as it likes. */
+NORETURN static void look(const struct forward *f, pid_t parent)
+{
+	struct sandbox_info i;
+	int r;
+
+	if (!begin_child(parent))
+		_exit(LOOK_FAILED);
+	fd_close_from(3);
+	r = f->n->backend->info(f->n->record.microvm_id, &i, NULL);
+	if (r < 0)
+		_exit(r == -ENOENT ? LOOK_MISSING : LOOK_FAILED);
+	_exit((int)i.state + (may_go_on(&i) ? 0 : LOOK_ENDED));
+}
+
 static void on_poll(struct loop_timer *t)
 {
 	struct forward *f = t->arg;
-	struct sandbox_info i;
-	const char *name = f->n->record.name, *state = NULL;
-	int r = f->n->backend->info(f->n->record.microvm_id, &i, NULL);
+	pid_t parent = getpid(), pid = fork();
 
-	f->failures = r < 0 && r != -ENOENT ? f->failures + 1 : 0;
-	if (r == -ENOENT)
+	if (pid == 0)
+		look(f, parent);
+	if (pid > 0)
+		f->looker = pid; /* its end arms the timer again */
+	else
+		loop_arm(&f->loop, &f->poll, f->poll_ns);
+}
+
+static void looked(struct forward *f, int status)
+{
+	const char *name = f->n->record.name, *state = NULL;
+	int seen = WIFEXITED(status) ? WEXITSTATUS(status) : LOOK_FAILED;
+
+	f->looker = 0;
+	f->failures = seen == LOOK_FAILED ? f->failures + 1 : 0;
+	if (seen < LOOK_MISSING)
+		proxy_told(f->proxy, seen == SANDBOX_RUNNING);
+	if (seen == LOOK_MISSING)
 		state = "MISSING";
-	else if (r == 0 && !may_go_on(&i))
-		state = sandbox_state_name(i.state);
+	else if (seen >= LOOK_ENDED && seen < LOOK_MISSING)
+		state = sandbox_state_name((enum sandbox_state)(seen - LOOK_ENDED));
 	if (state)
 		out_note("%s is no longer running (%s); disconnecting", name, state);
 	else if (f->failures == UNREACHABLE_MAX)
@@ -254,6 +294,19 @@ static void on_poll(struct loop_timer *t)
 		loop_stop(&f->loop);
 	else
 		loop_arm(&f->loop, &f->poll, f->poll_ns);
+}
+
+static void reap(struct forward *f)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == f->looker)
+			looked(f, status);
+		else if (!proxy_reaped(f->proxy, pid, status))
+			end_child(f, pid, status);
+	}
 }
 
 static void on_signal(void *arg, const void *siginfo)
@@ -279,7 +332,7 @@ static int check_running(const struct forward *f, struct err *e)
 		r = f->n->backend->info(f->n->record.microvm_id, &i, e);
 	if (r < 0)
 		return r;
-	if (i.state == SANDBOX_RUNNING || i.state == SANDBOX_PENDING || i.state == SANDBOX_UNKNOWN)
+	if (may_go_on(&i))
 		return 0;
 	return err_set(e, ERR_UNAVAILABLE, 0, "'%s' is not running (%s)", f->n->record.name,
 		       sandbox_state_name(i.state));
@@ -305,13 +358,33 @@ static int listen_all(struct forward *f, struct err *e)
 		struct port *p = &f->ports[i];
 		int r = bind_port(p);
 
-		if (r == 0)
+		if (r == 0 && !f->proxy)
 			r = loop_add(&f->loop, &p->watch, p->fd, EPOLLIN);
 		if (r < 0)
 			return err_set(e, ERR_IO, -r, "cannot listen on port %u of %s",
 				       p->spec.local, p->spec.address);
+		if (f->proxy)
+			r = proxy_listen(f->proxy, fd_take(&p->fd), &p->spec, e);
+		if (r < 0)
+			return r;
 	}
 	return 0;
+}
+
+/* Where there is a route, HTTP to the guest takes it. */
+static int open_proxy(struct forward *f, struct err *e)
+{
+	const struct proxy_config c = { .loop = &f->loop,
+					.backend = f->n->backend,
+					.id = f->n->record.microvm_id,
+					.name = f->n->record.name };
+	struct port_spec specs[FORWARD_MAX];
+
+	if (!f->n->backend->route)
+		return 0;
+	for (unsigned i = 0; i < f->len; i++)
+		specs[i] = f->ports[i].spec;
+	return proxy_open(&c, specs, f->len, &f->proxy, e);
 }
 
 static int start(struct forward *f, struct err *e)
@@ -320,6 +393,8 @@ static int start(struct forward *f, struct err *e)
 	sigset_t set;
 	int r = check_running(f, e);
 
+	if (r == 0)
+		r = open_proxy(f, e);
 	if (r == 0)
 		r = listen_all(f, e);
 	if (r < 0)
@@ -360,6 +435,16 @@ int forward_open(struct core_named *n, const struct port_spec *ports, unsigned l
 	return r;
 }
 
+bool forward_possible(const struct backend *b)
+{
+	return b->connect || b->route;
+}
+
+bool forward_is_http(const struct forward *f)
+{
+	return f->proxy != NULL;
+}
+
 const struct port_spec *forward_port(const struct forward *f, unsigned i)
 {
 	return i < f->len ? &f->ports[i].spec : NULL;
@@ -375,6 +460,9 @@ int forward_run(struct forward *f, struct err *e)
 void forward_close(struct forward *f)
 {
 	loop_disarm(&f->poll);
+	proxy_close(f->proxy);
+	if (f->looker)
+		(void)kill(f->looker, SIGKILL);
 	for (unsigned i = 0; i < f->len; i++) {
 		loop_del(&f->ports[i].watch);
 		fd_close(&f->ports[i].fd);

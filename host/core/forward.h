@@ -5,11 +5,17 @@
 #include "host/cli/ports.h"
 #include "host/core/core.h"
 
-/* TCP ports of this machine that lead into a sandbox, for as long as a process serves them. */
+/*
+ * TCP ports of this machine that lead into a sandbox, for as long as a process serves them: any bytes where the backend opens streams, HTTP with
+ * WebSockets where it has a route (host/proxy/).
+ */
 
 #define FORWARD_MAX 64 /* ports at a time */
 
 struct forward;
+
+bool forward_possible(const struct backend *b);
+bool forward_is_http(const struct forward *f);
 
 /*
  * Listens for LEN PORTS, whose addresses are given, of N, which is resumed when it is suspended and borrowed until forward_close. Its

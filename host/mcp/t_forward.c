@@ -61,8 +61,8 @@ int tool_forward_start(struct mcp_job *j, struct err *e)
 		r = job_find(j, &k.n, "SandboxError", e);
 	if (r != 0)
 		return r;
-	r = k.n.backend->connect ? forward_open(&k.n, &spec, 1, POLL_NS, &k.f, e)
-				 : job_unsupported(k.n.backend, "forwards", e);
+	r = forward_possible(k.n.backend) ? forward_open(&k.n, &spec, 1, POLL_NS, &k.f, e)
+					  : job_unsupported(k.n.backend, "forwards", e);
 	if (r == 0 &&
 	    !add_forward(j->data, k.n.record.name, forward_port(k.f, 0)->local, spec.remote))
 		r = -ENOMEM;

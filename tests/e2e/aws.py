@@ -236,7 +236,7 @@ def refusals(cloud):
     r = cloud.call("create", "no", "--image", IMAGE.replace("us-east-1", "us-west-1"), env={"AWS_ENDPOINT_URL": ""})
     ok(r.returncode == 1 and b"no Lambda MicroVMs in us-west-1" in r.stderr, "a region without the service", r.stderr)
     same((cloud.aws.calls, cloud.aws.refused, cloud.state()), ([], [], {}), "all before any call, and nothing is recorded")
-    for words in (["branch", "app", "--name", "b"], ["restart", "app"], ["forward", "app", "80"]):
+    for words in (["branch", "app", "--name", "b"], ["restart", "app"]):
         cloud.call("create", "app", "--image", IMAGE)
         r = cloud.call(*words)
         ok(r.returncode == 1 and b"the aws backend cannot" in r.stderr, f"asb {words[0]} is refused by name", r.stderr)

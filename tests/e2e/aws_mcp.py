@@ -4,6 +4,7 @@
 """asb mcp with sandboxes on AWS: the stand-in, in front of a real agentd; and its images, on a stand-in for an account."""
 import os
 import shutil
+import urllib.request
 
 from _aws import Cloud, done, ok, same
 from _account import ACCOUNT, REGION, AccountHome
@@ -64,6 +65,13 @@ def looks(s):
          ["unsupported"] * 2, "what AWS has not")
     same(s.error("snapshot_list")["code"], "unsupported", "also where no sandbox is named")
     same(s.data("runtime_check")["backend"], "aws", "runtime_check")
+
+
+def forwards(s):
+    port = s.data("sandbox_forward_start", name="app", port=8080)["local_port"]
+    with urllib.request.urlopen(f"http://localhost:{port}/healthz", timeout=60) as r:
+        same(r.status, 200, "sandbox_forward_start")
+    same(s.data("sandbox_forward_stop", local_port=port)["stopped"], True, "sandbox_forward_stop")
 
 
 def progress(s):
@@ -143,6 +151,7 @@ with Cloud() as c:
         files(s, c.home.path)
         sessions(s)
         looks(s)
+        forwards(s)
         progress(s)
         logs(c, s)
         life(c, s)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LINK: host/backend.c host/backends.c host/cli/?*.c host/cmd/?*.c host/core/?*.c host/agent/?*.c host/net/?*.c host/state/?*.c
+/* LINK: host/backend.c host/backends.c host/cli/?*.c host/cmd/?*.c host/core/?*.c host/agent/?*.c host/net/?*.c host/proxy/?*.c host/state/?*.c
  * host/infra/?*.c host/aws/?*.c host/mcp/?*.c */
 #include <errno.h>
 #include <string.h>

@@ -59,25 +59,22 @@ const struct command cli_commands[] = {
 	  .failure = 125,
 	  .summary = "run a command in a sandbox",
 	  .about =
-		  "Runs COMMAND, prints its output as it comes, byte for byte, and exits with its status. "
-		  "Options of asb end at -- or at the first word of the command.\n\n"
-		  "When stdin and stdout are a terminal, the command has a terminal as well: keys go to "
-		  "it as they are typed (Ctrl-C too), it follows the size of the window, and stderr comes "
-		  "with stdout. -T turns that off. Otherwise stdin is passed on, unless it is a terminal "
-		  "(see -i); in a loop of a script that reads its own input, use --no-stdin. -t gives a "
-		  "terminal in any case.\n\n"
-		  "A connection that is cut is resumed where it was. A status is never invented: when "
-		  "the sandbox ends under the command, the exit status is 125.\n\n"
-		  "The detach keys leave a command with a terminal running and end asb with 0; -d does so "
-		  "from the start and prints the command's id. --attach ID goes on with it: prints the "
-		  "output that is still held (about the last MiB), then what comes, and exits with the "
-		  "command's status; of one that has ended too. It passes stdin on with -i, or on a "
-		  "terminal to a command with a terminal.\n\n"
-		  "Without a terminal the first interrupt is passed on to the command; the second, or 10 "
-		  "seconds, kill it. With one, what ends asb (a closed window, SIGTERM) hangs up the "
-		  "command's terminal as ssh does: it gets HUP, and what ignores that lives on. After "
-		  "kill -9 of asb the command runs on, and asb execs shows it. Nothing of this ends a "
-		  "command that was attached to.",
+		  "Runs COMMAND, prints its output as it comes, byte for byte, and exits with its status. Options of asb end "
+		  "at -- or at the first word of the command.\n\n"
+		  "When stdin and stdout are a terminal, the command has a terminal as well: keys go to it as they are typed "
+		  "(Ctrl-C too), it follows the size of the window, and stderr comes with stdout. -T turns that off. "
+		  "Otherwise stdin is passed on, unless it is a terminal (see -i); in a loop of a script that reads its own "
+		  "input, use --no-stdin. -t gives a terminal in any case.\n\n"
+		  "A connection that is cut is resumed where it was. A status is never invented: when the sandbox ends under "
+		  "the command, the exit status is 125.\n\n"
+		  "The detach keys leave a command with a terminal running and end asb with 0; -d does so from the start and "
+		  "prints the command's id. --attach ID goes on with it: prints the output that is still held (about the last "
+		  "MiB), then what comes, and exits with the command's status; of one that has ended too. It passes stdin on "
+		  "with -i, or on a terminal to a command with a terminal.\n\n"
+		  "Without a terminal the first interrupt is passed on to the command; the second, or 10 seconds, kill it. "
+		  "With one, what ends asb (a closed window, SIGTERM) hangs up the command's terminal as ssh does: it gets "
+		  "HUP, and what ignores that lives on. After kill -9 of asb the command runs on, and asb execs shows it. "
+		  "Nothing of this ends a command that was attached to.",
 	  .examples =
 		  EXAMPLES("asb exec app ls -l /", "asb exec app -w /tmp -- sh -c 'echo hi > f'",
 			   "tar c src | asb exec app tar x -C /tmp",
@@ -164,16 +161,14 @@ const struct command cli_commands[] = {
 	  .failure = 1,
 	  .summary = "copy files into a sandbox or out of it",
 	  .about =
-		  "The rules are those of docker cp. A file becomes DST, or replaces the file DST, or goes "
-		  "into the directory DST. A directory becomes DST when there is none, else it goes into "
-		  "the directory DST; SRC/. stands for what is in it. The directory that DST is in must "
-		  "exist. A PATH in a sandbox is seen from its root.\n\n"
+		  "The rules are those of docker cp. A file becomes DST, or replaces the file DST, or goes into the directory "
+		  "DST. A directory becomes DST when there is none, else it goes into the directory DST; SRC/. stands for "
+		  "what is in it. The directory that DST is in must exist. A PATH in a sandbox is seen from its root.\n\n"
 		  "With -, a tar is read and extracted into the directory DST, or SRC is written as one.\n\n"
-		  "Names are bytes. Modes, whole seconds of modification, symbolic and hard links and holes "
-		  "are kept; the owner becomes the agent's, or yours, unless -a is given. What a sandbox "
-		  "sends lands below DST and nowhere else: no symbolic link is followed there, and set-id bits are "
-		  "dropped. A file is replaced when all of it is here; one that was being copied when asb is "
-		  "interrupted is not.\n\n"
+		  "Names are bytes. Modes, whole seconds of modification, symbolic and hard links and holes are kept; the "
+		  "owner becomes the agent's, or yours, unless -a is given. What a sandbox sends lands below DST and nowhere "
+		  "else: no symbolic link is followed there, and set-id bits are dropped. A file is replaced when all of it "
+		  "is here; one that was being copied when asb is interrupted is not.\n\n"
 		  "When the connection is cut, cp fails: what has come stays.",
 	  .examples = EXAMPLES("asb cp src app:/srv", "asb cp app:/srv/out/. results",
 			       "asb cp app:/var/log - | tar t", "tar c src | asb cp - app:/srv") },
@@ -184,12 +179,11 @@ const struct command cli_commands[] = {
 	  .failure = 1,
 	  .summary = "list the sandboxes",
 	  .about =
-		  "STATE is RUNNING, SUSPENDED (asb stop), TERMINATED (asb start boots it from its "
-		  "disk), a state between them, or MISSING when there is no machine behind the name "
-		  "(asb rm forgets it). What is on AWS is asked for by one call, if a sandbox is there; when "
-		  "AWS does not answer, it is UNKNOWN.\n\n"
-		  "With --all also the MicroVMs of the region that live and are no sandbox of yours; the other "
-		  "commands take their ids as names.",
+		  "STATE is RUNNING, SUSPENDED (asb stop), TERMINATED (asb start boots it from its disk), a state between "
+		  "them, or MISSING when there is no machine behind the name (asb rm forgets it). What is on AWS is asked for "
+		  "by one call, if a sandbox is there; when AWS does not answer, it is UNKNOWN.\n\n"
+		  "With --all also the MicroVMs of the region that live and are no sandbox of yours; the other commands take "
+		  "their ids as names.",
 	  .examples = EXAMPLES("asb ls", "asb ls -q", "asb ls --json", "asb ls --all") },
 	{ .name = "ps",
 	  .args = takes_maybe_sandbox,
@@ -214,13 +208,12 @@ const struct command cli_commands[] = {
 	  .failure = 1,
 	  .summary = "print the log of a sandbox, or the output of a command in it",
 	  .about =
-		  "The log of a sandbox is what the kernel and the services in it wrote to the console, "
-		  "and its last MiB is kept. The output of commands is not part of it. On AWS it is what "
-		  "CloudWatch has of the MicroVM, some seconds late; there is none without a role (asb "
-		  "create --role) that may write it.\n\n"
-		  "With ID it is what the agent holds of a command's output, about the last MiB: stdout "
-		  "on stdout, stderr on stderr. Its lines have no times, so --since and --timestamps do "
-		  "not go with it. To look on with -f neither signals the command nor ends it.\n\n"
+		  "The log of a sandbox is what the kernel and the services in it wrote to the console, and its last MiB is "
+		  "kept. The output of commands is not part of it. On AWS it is what CloudWatch has of the MicroVM, some "
+		  "seconds late; there is none without a role (asb create --role) that may write it.\n\n"
+		  "With ID it is what the agent holds of a command's output, about the last MiB: stdout on stdout, stderr on "
+		  "stderr. Its lines have no times, so --since and --timestamps do not go with it. To look on with -f neither "
+		  "signals the command nor ends it.\n\n"
 		  "-f ends when the sandbox or the command does. With --json: a document with the text.",
 	  .examples = EXAMPLES("asb logs app -f -n 20", "asb logs app --since 10m -t",
 			       "asb logs app 3f2a -f") },
@@ -286,11 +279,10 @@ const struct command cli_commands[] = {
 	  .failure = 1,
 	  .summary = "make a new sandbox from a snapshot",
 	  .about =
-		  "NAME goes on where the sandbox of the snapshot was, with the same processes and commands "
-		  "and an identity, host name, randomness and clock of its own. It can be done any number of "
-		  "times.\n\n"
-		  "Memory fits only the QEMU, accelerator, CPU and image that it ran with, and is refused "
-		  "elsewhere. With --disk-only it is left out, and NAME boots from the disk.",
+		  "NAME goes on where the sandbox of the snapshot was, with the same processes and commands and an identity, "
+		  "host name, randomness and clock of its own. It can be done any number of times.\n\n"
+		  "Memory fits only the QEMU, accelerator, CPU and image that it ran with, and is refused elsewhere. With "
+		  "--disk-only it is left out, and NAME boots from the disk.",
 	  .examples = EXAMPLES("asb snapshot restore before-upgrade app2",
 			       "asb snapshot restore before-upgrade app3 --disk-only") },
 	{ .name = "snapshot ls",
@@ -426,9 +418,8 @@ const struct command cli_commands[] = {
 	  .summary = "print what the infrastructure of a stack is called",
 	  .about =
 		  "Prints a JSON document with project, stack and the outputs of the last asb infra up: image_arn, "
-		  "execution_role_arn, build_bucket and, with egress, egress_network_connector_arn, "
-		  "security_group_id, subnet_ids, vpc_id. OUTPUT alone is printed on one line. Nothing is "
-		  "asked of AWS.",
+		  "execution_role_arn, build_bucket and, with egress, egress_network_connector_arn, security_group_id, "
+		  "subnet_ids, vpc_id. OUTPUT alone is printed on one line. Nothing is asked of AWS.",
 	  .examples = EXAMPLES("asb infra output", "asb infra output image_arn",
 			       "asb infra output --all") },
 	{ .name = "mcp",
@@ -490,11 +481,10 @@ const struct command cli_commands[] = {
 	  .failure = 1,
 	  .summary = "list the images that sandboxes can start from",
 	  .about =
-		  "NAME alone means the newest version, which comes first. SIZE is that of the root file system, "
-		  "UNIQUE what it takes on the disk for this version alone: content is stored once. TEMPLATES "
-		  "are those of its content, one for each number of CPUs, memory and network. An installed "
-		  "image belongs to asb, and can be neither rebuilt nor removed; an image of yours with its name takes its "
-		  "place.\n\n"
+		  "NAME alone means the newest version, which comes first. SIZE is that of the root file system, UNIQUE what "
+		  "it takes on the disk for this version alone: content is stored once. TEMPLATES are those of its content, "
+		  "one for each number of CPUs, memory and network. An installed image belongs to asb, and can be neither "
+		  "rebuilt nor removed; an image of yours with its name takes its place.\n\n"
 		  "With --backend aws VERSION is the active one, and STATE tells what AWS is doing with the image.",
 	  .examples = EXAMPLES("asb image ls", "asb image ls --json",
 			       "asb image ls --backend aws --managed") },

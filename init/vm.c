@@ -106,6 +106,9 @@ static int step_system(struct err *e)
 {
 	int r = mounts_late(e);
 
+	/* an image of a single program has none, and names of hosts and servers go there */
+	if (r == 0 && mkdir("/etc", 0755) < 0 && errno != EEXIST)
+		r = err_set(e, ERR_IO, errno, "mkdir /etc");
 	if (r == 0)
 		r = root_show_programs(e);
 	if (r == 0 && words.hostname[0]) {

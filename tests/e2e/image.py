@@ -243,6 +243,18 @@ def built(h):
     ok(r.returncode == 1 and ("t", 1) in listed(h), "nor is any with it", r)
 
 
+def bare(h):
+    """One program, as FROM scratch with a static binary: not even /etc."""
+    top = os.path.join(h.top, "bare")
+    os.makedirs(os.path.join(top, "bin"))
+    shutil.copy(os.path.join(h.top, "say"), os.path.join(top, "bin/say"))
+    r = h.call("image", "build", top, "--name", "bare", "-m", "128")
+    same((r.returncode, r.stdout), (0, b"bare:1\n"), "an image of one program")
+    r = h.call("run", "-m", "128", "--net", "user", "bare", "say", "/etc/resolv.conf")
+    ok(r.returncode == 0 and b"nameserver" in r.stdout, "which runs, also with a network", r)
+    h.call("image", "rm", "bare")
+
+
 def fails(h):
     source = tree(h, "tree", "three\n", **{"etc/not-ready": ""})
     os.symlink("/bin/say", os.path.join(source, "etc/asb/ready"))
@@ -312,6 +324,7 @@ with Home() as home:
     content(home)
     dockerfile(home)
     built(home)
+    bare(home)
     fails(home)
     killed(home)
     pruned(home)

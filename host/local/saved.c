@@ -54,6 +54,18 @@ int saved_sync(int dirfd, const char *name)
 	return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
 }
 
+/*
+ * After a rename from WAS to IS whose folder does not get to the disk it is taken back, because its caller takes the failure for one that
+ * changed nothing: a guest that goes on beside saved/ would later be taken for what it was, with a disk that is another;
+ * one that does not start would have lost its memory. Where not even that is possible the new name counts.
+ */
+static int sync_name(int dirfd, const char *was, const char *is)
+{
+	int r = fd_sync_at(dirfd, ".");
+
+	return r < 0 && renameat(dirfd, is, dirfd, was) < 0 ? 0 : r;
+}
+
 int saved_commit(int dirfd, const struct saved *s, struct err *e)
 {
 	AUTO_FD newfd = openat(dirfd, SAVED_NEW, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -63,8 +75,8 @@ int saved_commit(int dirfd, const struct saved *s, struct err *e)
 		r = saved_sync(dirfd, SAVED_NEW);
 	if (r == 0 && renameat(dirfd, SAVED_NEW, dirfd, SAVED) < 0)
 		r = -errno;
-	if (r == 0)
-		r = fd_sync_at(dirfd, ".");
+	else if (r == 0)
+		r = sync_name(dirfd, SAVED_NEW, SAVED);
 	return r < 0 ? err_set(e, ERR_IO, -r, "its memory cannot be written to the disk") : 0;
 }
 
@@ -109,7 +121,7 @@ int saved_drop(int dirfd, struct err *e)
 	int r = fd_remove_tree_at(dirfd, SAVED_GONE);
 
 	if (r == 0 && renameat(dirfd, SAVED, dirfd, SAVED_GONE) == 0)
-		r = fd_sync_at(dirfd, ".");
+		r = sync_name(dirfd, SAVED, SAVED_GONE);
 	else if (r == 0 && errno != ENOENT)
 		r = -errno;
 	if (r < 0)

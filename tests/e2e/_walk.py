@@ -184,6 +184,8 @@ class Walk:
         problem = self.w.calm()
         names = self.w.names() or {}
         left = [] if problem else self.w.leftovers()
+        ended = [n for n in self.stays if names.get(n) == "TERMINATED" and fault[0] == "error"]
+        problem = problem or (f"what was in memory is lost, and nothing was killed: {ended}" if ended else None)
         problem = problem or self.names_are_wrong(names) or (f"left over: {left}" if left else None) or self.w.sound(names, self.marked)
         if not problem and self.makes and self.makes not in names:
             problem = self.w.is_free(self.makes)

@@ -20,6 +20,7 @@ static bool on_line(void *arg, char *p, size_t n)
 	struct rpc_msg m;
 	AUTO_BUF out;
 
+	buf_init(&out, 64U << 10);
 	s->lines++;
 	if (!p)
 		return true;
@@ -28,7 +29,6 @@ static bool on_line(void *arg, char *p, size_t n)
 		abort();
 	if (m.kind == RPC_NOTIFICATION && !m.method)
 		abort();
-	buf_init(&out, 64U << 10);
 	if (m.kind == RPC_BAD && (!m.why[0] || rpc_error(&out, m.id, m.code, m.why, NULL) < 0 ||
 				  out.p[out.len - 1] != '\n' || memchr(out.p, '\n', out.len - 1)))
 		abort();

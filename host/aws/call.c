@@ -363,9 +363,9 @@ static int add_bucket(struct sending *s)
 	AUTO_BUF b;
 	int r;
 
+	buf_init(&b, URL_MAX);
 	if (!s->own || strchr(bucket, '.'))
 		return buf_addf(&s->base, "/%s", bucket);
-	buf_init(&b, URL_MAX);
 	r = buf_addf(&b, "https://%s.%s", bucket, s->base.p + strlen("https://"));
 	buf_clear(&s->base);
 	return r < 0 ? r : buf_adds(&s->base, b.p);

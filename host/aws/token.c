@@ -107,6 +107,7 @@ static int add_headers(const cJSON *o, struct backend_route *ret)
 	size_t n = 0;
 	AUTO_BUF b;
 
+	buf_init(&b, FILE_MAX);
 	cJSON_ArrayForEach(h, o)
 	{
 		const char *v = cJSON_GetStringValue(h);
@@ -114,7 +115,6 @@ static int add_headers(const cJSON *o, struct backend_route *ret)
 		if (!v || n == BACKEND_ROUTE_HEADERS - 1 || strpbrk(v, "\r\n") ||
 		    strpbrk(h->string, "\r\n:"))
 			return -EBADMSG;
-		buf_init(&b, FILE_MAX);
 		if (buf_addf(&b, "%s: %s", h->string, v) < 0)
 			return -EBADMSG;
 		ret->headers[n] = buf_take(&b);

@@ -408,6 +408,7 @@ static int read_guest(struct stack *s, struct err *e)
 	AUTO_BUF all;
 	int r = infra_guest_dir(s->c, &dir, e);
 
+	buf_init(&all, 4096);
 	if (r < 0)
 		return r;
 	buf_done(&s->zip);
@@ -416,7 +417,6 @@ static int read_guest(struct stack *s, struct err *e)
 	if (r < 0)
 		return r;
 	sigv4_hash(s->zip.p, s->zip.len, zip_sha);
-	buf_init(&all, 4096);
 	r = buf_addf(&all, "%s\n%s\n%s\n%s\n", zip_sha, s->c->text[INFRA_BASE_ARN],
 		     s->c->text[INFRA_BASE_VERSION], s->want[RES_BUILD_ROLE].name);
 	if (r == 0)

@@ -91,6 +91,7 @@ static void on_initialize(struct request *q)
 	size_t i = 0;
 	AUTO_BUF b;
 
+	buf_init(&b, 2048);
 	if (!wanted) {
 		fail(q, RPC_INVALID_PARAMS, "protocolVersion must be a string");
 		return;
@@ -99,7 +100,6 @@ static void on_initialize(struct request *q)
 		i++;
 	if (i == ARRAY_LEN(legacy))
 		i = 0; /* the newest: the client may go */
-	buf_init(&b, 2048);
 	if (buf_addf(&b, "\"protocolVersion\":\"%s\",\"serverInfo\":%s,", legacy[i],
 		     listing_server_info()) < 0)
 		fail(q, RPC_INTERNAL, "no memory");
@@ -223,6 +223,7 @@ static void on_listen(struct request *q)
 	char *text = NULL;
 	AUTO_BUF b;
 
+	buf_init(&b, 1U << 20);
 	while (sub < q->s->subs + MCP_SUBS_MAX && sub->id[0])
 		sub++;
 	if (!cJSON_IsObject(want) || sub == q->s->subs + MCP_SUBS_MAX || !ack) {
@@ -243,7 +244,6 @@ static void on_listen(struct request *q)
 	}
 	if (!sub->list || jsn_add_bool(ack, "resourcesListChanged", true))
 		text = cJSON_PrintUnformatted(ack);
-	buf_init(&b, 1U << 20);
 	if (text &&
 	    buf_addf(
 		    &b,

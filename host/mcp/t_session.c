@@ -189,9 +189,9 @@ static bool add_output(const struct mcp_job *j, const char *name, const struct b
 {
 	AUTO_BUF coded;
 
+	buf_init(&coded, B64_LEN(PIECE_MAX) + 1);
 	if (!base64)
 		return job_add_capped(j, j->data, name, b->p, b->len, b->len);
-	buf_init(&coded, B64_LEN(PIECE_MAX) + 1);
 	return b64_append(&coded, b->p ? b->p : "", b->len) == 0 &&
 	       jsn_add_str(j->data, name, coded.p ? coded.p : "");
 }

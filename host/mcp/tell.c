@@ -20,6 +20,7 @@ void job_progress(struct mcp_job *j, double done, double total, const char *mess
 	AUTO_BUF b;
 	char *text;
 
+	buf_init(&b, 64U << 10);
 	if (!j->token)
 		return;
 	if (!(done > j->told)) /* it must rise with every notification, whatever there is to tell */
@@ -32,7 +33,6 @@ void job_progress(struct mcp_job *j, double done, double total, const char *mess
 	    (message && !jsn_add_text(p, "message", message, strlen(message))))
 		return;
 	text = cJSON_PrintUnformatted(p);
-	buf_init(&b, 64U << 10);
 	if (text &&
 	    buf_addf(&b,
 		     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":%s}\n",
@@ -82,11 +82,11 @@ static void add_log(const struct mcp_job *j, enum mcp_level level, unsigned once
 	AUTO_BUF b;
 	char *data;
 
+	buf_init(&b, 16U << 10);
 	if (!o || !jsn_add_text(o, "message", text, strlen(text)) ||
 	    (name && !jsn_add_str(o, "sandbox", name)))
 		return;
 	data = cJSON_PrintUnformatted(o);
-	buf_init(&b, 16U << 10);
 	if (data && buf_addf(&b, WORKER_LOG "%u%u%s\n", (unsigned)level, once, data) == 0)
 		ignore_result(
 			fd_write_all(j->out, b.p, b.len)); /* the server has gone, or soon has */

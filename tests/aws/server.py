@@ -6,6 +6,7 @@ import email.utils
 import http.server
 import json
 import os
+import shutil
 import ssl
 import subprocess
 import tempfile
@@ -275,6 +276,7 @@ class Aws(CloudWatch):
         for server in (self.api, self.plain):
             server.shutdown()
             server.server_close()
+        shutil.rmtree(self.dir, ignore_errors=True)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ASB = os.environ.get("ASB", os.path.join(TOP, "build/bin/asb"))
@@ -27,6 +28,14 @@ def ok(good, name, *notes):
 
 def same(got, want, name):
     return ok(got == want, name, f"got  {got!r:.500}", f"want {want!r:.500}")
+
+
+def until(what, limit=30, step=0.1):
+    """What WHAT() says at last: something true, or whatever it says after LIMIT seconds."""
+    end = time.monotonic() + limit
+    while not what() and time.monotonic() < end:
+        time.sleep(step)
+    return what()
 
 
 def skip(name, why):

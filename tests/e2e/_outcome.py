@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 
+from _asb import until
 from _say import compile_program, tree
 
 MEMORY = "96"  # MiB
@@ -43,7 +44,7 @@ def gone_or_works(name, marked=False, others=()):
 def with_template(w):
     w.reset()
     w.h.call("run", "-m", MEMORY, "--", "true")
-    w.settle(lambda: glob.glob(os.path.join(w.state, "local/templates/[0-9a-f]*")), 60)
+    until(lambda: glob.glob(os.path.join(w.state, "local/templates/[0-9a-f]*")), 60)
     w.save()
 
 

@@ -27,11 +27,11 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests/lib"))
 
-from _asb import ASB, Home, done, need_vm, ok, skip_all  # noqa: E402
+from _asb import ASB, Home, done, need_vm, ok, skip_all, until  # noqa: E402
 from _outcome import (IMAGE, MEMORY, gone_or_works, image_any, image_whole, snapshot_whole, still_works,  # noqa: E402
                       with_box, with_image, with_snapshot, with_template)
 from _shape import shape  # noqa: E402
-from _world import World  # noqa: E402
+from _world import LOOK_S, World  # noqa: E402
 import trace  # noqa: E402
 
 KINDS = (("kill",), ("kill-all",), ("error", errno.ENOSPC), ("error", errno.EIO), ("meanwhile",))
@@ -156,7 +156,7 @@ class Walk:
         err = open(os.path.join(self.w.h.top, "other"), "w+b")
         self.other = subprocess.Popen([ASB, *self.meanwhile], env=self.w.h.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                       stderr=err), err
-        World.settle(lambda: self.other[0].poll() is not None, MEANWHILE_S)
+        until(lambda: self.other[0].poll() is not None, MEANWHILE_S, LOOK_S)
 
     def wait_other(self, ended):
         """(status, stderr); the tracer has waited for all children that ended before the command did."""

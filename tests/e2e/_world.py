@@ -5,11 +5,12 @@ import json
 import os
 import shutil
 import signal
-import time
 
+from _asb import until
 from _shape import whole
 
 MARK = "cat /dev/shm/marker /root/marker"
+SETTLE_S, LOOK_S = 30, 0.02  # until what was killed is gone
 NEVER_WRITTEN = ("ram", "devices", "base.ram")  # once they are there
 
 
@@ -83,14 +84,7 @@ class World:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        self.settle(lambda: not self.processes())
-
-    @staticmethod
-    def settle(done_yet, limit=30):
-        until = time.monotonic() + limit
-        while not done_yet() and time.monotonic() < until:
-            time.sleep(0.02)
-        return done_yet()
+        until(lambda: not self.processes(), SETTLE_S, LOOK_S)
 
     # --- sandboxes
     def names(self):
@@ -104,7 +98,7 @@ class World:
             names, here = self.names(), list(self.processes().values())
             return names is not None and not {"PENDING", "SUSPENDING", "TERMINATING"} & set(names.values()) and \
                 here.count("asb") == here.count("qemu") == list(names.values()).count("RUNNING")
-        return None if self.settle(quiet) else f"names {self.names()}, processes {self.processes()}"
+        return None if until(quiet, SETTLE_S, LOOK_S) else f"names {self.names()}, processes {self.processes()}"
 
     def leftovers(self, written=False, collect="ls"):
         """What nobody needs any more, after the next command has collected: `prune` collects all, others no half snapshots and

@@ -13,11 +13,10 @@ import shlex
 import socket
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import _asb
-from _asb import ASB, TOP, ok, same
+from _asb import ASB, TOP, ok, same, until
 import _mcp
 
 sys.path.insert(0, os.path.join(TOP, "tests/lib"))
@@ -50,13 +49,6 @@ def fetch(port):
         return None
 
 
-def wait_for(what, limit=60):
-    until = time.monotonic() + limit
-    while not what() and time.monotonic() < until:
-        time.sleep(0.2)
-    return what()
-
-
 def alone(command):
     """COMMAND without the shell's own input, which asb run and exec would pass on."""
     return "{ " + command + "\n} </dev/null"
@@ -65,7 +57,7 @@ def alone(command):
 def forward(shell, line):
     port = free_port()
     shell.run(line.replace("8080", str(port)).split("#")[0] + "</dev/null & forward=$!")
-    ok(wait_for(lambda: b"unittest" in (fetch(port) or b"")), line, "nothing answers at the port")
+    ok(until(lambda: b"unittest" in (fetch(port) or b""), 60), line, "nothing answers at the port")
     shell.run("kill -INT $forward; wait $forward")
 
 

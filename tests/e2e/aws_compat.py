@@ -7,10 +7,9 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import _mcp
-from _aws import ASB, Cloud, done, ok, same
+from _aws import ASB, Cloud, done, ok, same, until
 from _compat_guest import Guest
 from _term import Term
 
@@ -89,16 +88,12 @@ def refused(c):
 
 def interrupted(c):
     child = c.home.start("exec", "app", "--", "sh", "-c", "sleep 3; echo end > " + os.path.join(c.home.top, "on"))
-    until = time.monotonic() + 60
     n = execs(c.agent)
-    while execs(c.agent) == n and time.monotonic() < until:
-        time.sleep(0.05)
+    until(lambda: execs(c.agent) != n, 60)
     child.send_signal(signal.SIGINT)
     err = child.communicate(timeout=60)[1]
     ok(child.returncode == -signal.SIGINT and b"it may go on in app" in err, "Ctrl-C ends asb, which says that it cannot end the command", err)
-    while not os.path.exists(os.path.join(c.home.top, "on")) and time.monotonic() < until:
-        time.sleep(0.05)
-    ok(os.path.exists(os.path.join(c.home.top, "on")), "it went on")
+    ok(until(lambda: os.path.exists(os.path.join(c.home.top, "on")), 60), "it went on")
     c.proxy.faults.extend([None, "cut"])
     n = execs(c.agent)
     r = c.call("exec", "app", "--", "true")

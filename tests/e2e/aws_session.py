@@ -8,7 +8,7 @@ import os
 import signal
 import time
 
-from _aws import ASB, Cloud, done, ok, same
+from _aws import ASB, Cloud, done, ok, same, until
 from _term import Term
 
 IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
@@ -61,9 +61,7 @@ def shell(cloud):
     t.type("echo up-$((3+3))\r")
     t.wait("up-6\r\n")
     same(t.hang_up(), -signal.SIGHUP, "a terminal that is closed")
-    until = time.monotonic() + 60
-    while time.monotonic() < until and any(x["state"] == "running" for x in listed(cloud)):
-        time.sleep(0.2)
+    until(lambda: not any(x["state"] == "running" for x in listed(cloud)), 60)
     same([x["state"] for x in listed(cloud) if x["state"] == "running"], [], "hangs up the shell")
 
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from _asb import ASB, Home, done, need_vm, ok, one_line, same
+from _asb import ASB, Home, done, need_vm, ok, one_line, same, until
 from _link import Cutter
 from _term import Term
 
@@ -18,13 +18,6 @@ need_vm()
 
 def states(h):
     return {x["id"]: x for x in json.loads(h.call("execs", "app", "--json").stdout)["execs"]}
-
-
-def until(what, limit=30):
-    end = time.monotonic() + limit
-    while not what() and time.monotonic() < end:
-        time.sleep(0.2)
-    return what()
 
 
 def detached(h):

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from _asb import ASB, Home, TOP, done, need_asb, ok, one_line, same, until  # noqa: F401
+from _asb import ASB, Home, TOP, done, need_asb, ok, one_line, same, skip, until  # noqa: F401
 
 sys.path.insert(0, os.path.join(TOP, "tests/aws"))
 sys.path.insert(0, os.path.join(TOP, "tests/guest"))

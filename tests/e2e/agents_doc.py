@@ -126,9 +126,9 @@ def commands(home):
 # --- the session of docs/mcp.md ---
 
 def shape(value):
-    """VALUE without what differs from run to run: numbers by type, identifiers, times, versions."""
+    """VALUE without what differs from run to run: identifiers, times, versions, texts."""
     if isinstance(value, dict):
-        return {k: "…" if k in ("duration_ms", "version", "instructions", "microvm_id", "text", "content", "progress") and k != "ok" else shape(v)
+        return {k: "…" if k in ("duration_ms", "version", "instructions", "microvm_id", "text", "content", "progress") else shape(v)
                 for k, v in value.items()}
     return value
 

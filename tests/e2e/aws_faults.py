@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from _aws import Cloud, Fault, done, ok, same
+from _aws import Cloud, Fault, done, ok, same, until
 
 IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 HTML = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
@@ -103,8 +103,7 @@ def interrupted(cloud):
         late = Fault(op, late=120, times=9)
         aws.faults[:] = [late]
         child = cloud.home.start(*words)
-        while late.times == 9 and child.poll() is None:
-            time.sleep(0.05)
+        until(lambda: late.times < 9 or child.poll() is not None, 60)
         child.send_signal(signal.SIGINT)
         try:
             err = child.communicate(timeout=30)[1]

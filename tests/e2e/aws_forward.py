@@ -15,10 +15,10 @@ import subprocess
 import threading
 import time
 
-from _aws import Cloud, TOP, done, ok, proxy_to, same
+from _aws import Cloud, done, ok, proxy_to, same, skip, until
+from _mcp import NODE, NPM, official
 
 IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
-NPM = os.path.join(TOP, "build/npm/node_modules")
 
 
 class App(http.server.BaseHTTPRequestHandler):
@@ -98,8 +98,8 @@ class App(http.server.BaseHTTPRequestHandler):
         self.chunk(b"")
 
     def at_endless(self):
-        self.head(200, ("Transfer-Encoding", "chunked"))
         App.left.clear()
+        self.head(200, ("Transfer-Encoding", "chunked"))
         try:
             while True:
                 self.chunk(b"x" * 65536)
@@ -108,9 +108,9 @@ class App(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def at_silent(self):
+        App.left.clear()
         self.head(200, ("Transfer-Encoding", "chunked"))
         self.chunk(b"a")
-        App.left.clear()
         self.connection.settimeout(120)
         if self.rfile.read(1) == b"":
             App.left.set()
@@ -324,7 +324,7 @@ def streams(f):
     same((got, r.read()), ([b"data: 0\n\n", b"data: 1\n\n", b"data: 2\n\n"], b""), "each event comes before the next is made")
     c.close()
     before = memory(f)
-    s = socket.create_connection(("127.0.0.1", f.port))
+    s = socket.create_connection(("127.0.0.1", f.port), timeout=60)
     s.sendall(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
     s.recv(1000)
     time.sleep(3)
@@ -332,10 +332,12 @@ def streams(f):
     ok(grown < 4096, "a reader that stops holds up the sandbox, and nothing is heaped up", f"{grown} KiB")
     s.close()
     ok(App.left.wait(60), "when it leaves, the sandbox is told")
-    s = socket.create_connection(("127.0.0.1", f.port))
+    s = socket.create_connection(("127.0.0.1", f.port), timeout=60)
     s.sendall(b"GET /silent HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    while b"a" not in s.recv(1000).split(b"\r\n\r\n")[-1]:
-        pass
+    got = b""
+    while not got.endswith(b"a\r\n") and (p := s.recv(1000)):
+        got += p
+    ok(got.endswith(b"a\r\n"), "one that begins and then says nothing", got)
     s.close()
     ok(App.left.wait(60), "also when nothing is being said")
     s = socket.create_connection(("127.0.0.1", f.port), timeout=60)
@@ -403,7 +405,7 @@ def redirects(cloud, f):
 def tokens(cloud, f):
     aws, proxy = cloud.aws, cloud.proxy
     time.sleep(10.5)  # new ones are asked for only so often
-    same({p["allowedPorts"][0]["port"] for op, p in aws.calls if op == "CreateMicrovmAuthToken"}, set(), "no token so far but the first")
+    same({p["allowedPorts"][0]["port"] for op, p in aws.calls if op == "CreateMicrovmAuthToken"}, set(), "no other token has been asked for")
     aws.calls.clear()
     aws.tokens.clear()
     r = f.ask("POST", "/hash", b"again")
@@ -439,8 +441,7 @@ def states(cloud, f, g):
     cloud.proxy.resume_s = 0
     vm["state"] = "SUSPENDED"
     looks = cloud.aws.count("GetMicrovm") + 2
-    while cloud.aws.count("GetMicrovm") < looks:
-        time.sleep(0.1)
+    ok(until(lambda: cloud.aws.count("GetMicrovm") >= looks, 60), "it looks at the state")
     time.sleep(0.5)
     ok(f.p.poll() is None, "and does not end asb forward")
     cloud.proxy.faults.extend(["502"] * 3)
@@ -490,7 +491,7 @@ w.on('close', (c, why) => { out.code = c; out.why = why.toString(); console.log(
 
 
 def node(*words, **kw):
-    return subprocess.Popen(["node", "-e", *words], env={**os.environ, "NODE_PATH": NPM}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
+    return subprocess.Popen([NODE, "-e", *words], env={**os.environ, "NODE_PATH": NPM}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
 
 
 def websocket(port, path, what):
@@ -566,7 +567,7 @@ def refusals(cloud):
 
 app = Server(("127.0.0.1", 0), App)
 threading.Thread(target=app.serve_forever, daemon=True).start()
-ws = node(WS_SERVER) if os.path.isdir(os.path.join(NPM, "ws")) else None
+ws = None if official() else node(WS_SERVER)
 ports = {7000: app.server_port}
 if ws:
     ports[7002] = int(ws.stdout.readline())
@@ -590,7 +591,7 @@ with Cloud() as c:
     if ws:
         websockets(c, h)
     else:
-        ok(True, "WebSockets # SKIP the npm packages are missing (make npm)")
+        skip("WebSockets", official())
     life(c, f)
     same(f.stop(), (0, b"", b"asb: stopped\n"), "Ctrl-C: stopped, 0")
     refusals(c)

@@ -34,11 +34,14 @@ class S3rver:
         self.p = subprocess.Popen([NODE, os.path.join(NPM, "s3rver/bin/s3rver.js"), "-d", folder, "-a", "127.0.0.1", "-p", "0",
                                    "--configure-bucket", BUCKET], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.url = None
+        late = threading.Timer(60, self.p.kill)
+        late.start()
         for line in self.p.stdout:
             found = re.search(r"listening on 127.0.0.1:(\d+)", line)
             if found:
                 self.url = f"http://127.0.0.1:{found[1]}"
                 break
+        late.cancel()
         threading.Thread(target=self.p.stdout.read, daemon=True).start()
 
     def objects(self):

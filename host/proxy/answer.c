@@ -42,10 +42,7 @@ static bool was_offered(const struct exchange *x, const char *protocol)
 static void put(const struct exchange *x, struct MHD_Response *m, const struct curl_header *h,
 		const char *connection)
 {
-	const char *reserved = x->port->route.reserved;
-
-	if (guard_hop_by_hop(h->name, connection) || !strcasecmp(h->name, "Content-Length") ||
-	    (reserved && !strncasecmp(h->name, reserved, strlen(reserved))))
+	if (request_is_private(x, h->name, connection) || !strcasecmp(h->name, "Content-Length"))
 		return;
 	if (!strcasecmp(h->name, "Sec-WebSocket-Protocol") && !was_offered(x, h->value))
 		return;
@@ -89,6 +86,9 @@ static ssize_t pull(void *arg, char *p, size_t max)
 	if (x->down.len <= PROXY_DOWN_MAX / 2)
 		exchange_resume_recv(x); /* may put something into it */
 	n = ring_get(&x->down, p, max);
+	if (n &&
+	    x->gone.loop) /* it has only ended its direction: it reads, and one that does not fails the sending */
+		loop_arm(proxy_of(x)->c.loop, &x->gone, PROXY_GONE_NS);
 	if (n)
 		return (ssize_t)n;
 	if (x->complete)
@@ -164,7 +164,10 @@ static void refused(struct exchange *x, const char *text)
 	bool coming = x->generation != p->generation || proxy_renew_refused(p);
 
 	if (x->renewed || !coming || !exchange_can_repeat(x)) {
-		exchange_fail(x, 502, "the sandbox's endpoint refuses asb's token (%s)", text);
+		exchange_fail(
+			x, 502,
+			"the sandbox's endpoint refuses asb's token (%s): send the request again",
+			text);
 		return;
 	}
 	x->renewed = x->fresh = true; /* who was refused may find the old connection closing */
@@ -202,14 +205,12 @@ static void held(struct exchange *x)
 	if (n < sizeof(text))
 		ignore_result(
 			str_format(text, sizeof(text), "%.*s", (int)n, n ? p : "")); /* it fits */
-	x->complete = true;
 	if (x->status == 502) {
-		x->complete = false;
 		nobody(x);
 	} else if (is_refusal(x, text)) {
-		x->complete = false;
 		refused(x, text);
 	} else {
+		x->complete = true;
 		begin(x);
 	}
 }

@@ -25,7 +25,6 @@
 #define ANSWER_NS \
 	(900LL *  \
 	 PROXY_SECOND) /* until the head of the answer, after the last byte of the request */
-#define GONE_NS (10LL * PROXY_SECOND)
 
 /* --- answers of ours --- */
 
@@ -210,18 +209,26 @@ static ssize_t on_sink(void *arg, const char *p, size_t n)
 	return (ssize_t)n;
 }
 
+static void send_or_wait(struct exchange *x)
+{
+	struct proxy *p = proxy_of(x);
+
+	x->retry = false;
+	if (proxy_has_token(p)) {
+		exchange_send(x);
+		return;
+	}
+	x->stage = STAGE_WAITING;
+	loop_arm(p->c.loop, &x->limit, PROXY_TOKEN_NS);
+	proxy_renew(p, false);
+}
+
 static void on_limit(struct loop_timer *t)
 {
 	struct exchange *x = t->arg;
 
 	if (x->stage == STAGE_WAITING && x->retry) {
-		x->retry = false;
-		if (proxy_has_token(proxy_of(x))) {
-			exchange_send(x);
-			return;
-		}
-		loop_arm(proxy_of(x)->c.loop, &x->limit, PROXY_TOKEN_NS);
-		proxy_renew(proxy_of(x), false);
+		send_or_wait(x);
 	} else if (x->stage == STAGE_WAITING) {
 		exchange_fail(x, 504, "asb got no token for %s in time", proxy_of(x)->c.name);
 	} else if (x->stage == STAGE_RAW) {
@@ -239,12 +246,12 @@ static void on_gone(struct loop_timer *t)
 	httpd_reset(x->r);
 }
 
-/* It may only have ended its direction; but a silent answer for nobody would keep the sandbox awake for ever. */
+/* It may only have ended its direction; but a silent answer for nobody would keep the sandbox awake for ever (answer.c sets it back). */
 static void on_hup(void *arg)
 {
 	struct exchange *x = arg;
 
-	loop_arm(proxy_of(x)->c.loop, &x->gone, GONE_NS);
+	loop_arm(proxy_of(x)->c.loop, &x->gone, PROXY_GONE_NS);
 }
 
 static void on_end(void *arg)
@@ -311,11 +318,5 @@ void exchange_begin(struct proxy_port *port, struct httpd_req *r)
 	httpd_set_sink(r, on_sink, x);
 	httpd_set_timeout(r, STALL_S);
 	proxy_busy(p);
-	if (proxy_has_token(p)) {
-		exchange_send(x);
-		return;
-	}
-	x->stage = STAGE_WAITING;
-	loop_arm(p->c.loop, &x->limit, PROXY_TOKEN_NS);
-	proxy_renew(p, false);
+	send_or_wait(x);
 }

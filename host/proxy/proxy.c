@@ -144,12 +144,19 @@ bool proxy_renew_refused(struct proxy *p)
 
 bool proxy_reaped(struct proxy *p, pid_t pid, int status)
 {
-	bool good;
+	struct err e = ERR_INIT;
+	bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 
 	if (!p || pid != p->helper)
 		return false;
 	p->helper = 0;
-	good = WIFEXITED(status) && WEXITSTATUS(status) == 0 && load_routes(p, NULL) == 0;
+	if (good && load_routes(p, &e) < 0) {
+		out_warn("no token for %s: %s", p->c.name, e.msg);
+		good = false;
+	} else if (WIFSIGNALED(status)) {
+		out_warn("no token for %s: who asks for it was ended by signal %d", p->c.name,
+			 WTERMSIG(status));
+	}
 	if (good && p->want_fresh) {
 		p->want_fresh = false;
 		proxy_renew(p, true);
@@ -242,7 +249,7 @@ static void on_alive(struct loop_timer *t)
 		return;
 	if (!proxy_has_token(p)) {
 		proxy_renew(p, false);
-		loop_arm(p->c.loop, &p->alive, PROXY_SECOND);
+		loop_arm(p->c.loop, &p->alive, RENEW_LEAST);
 		return;
 	}
 	if (!p->ping.easy)

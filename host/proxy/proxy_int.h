@@ -23,6 +23,7 @@
 #define PROXY_HEAD_MAX	  (64U << 10)  /* of an answer */
 #define PROXY_SECOND	  1000000000LL
 #define PROXY_TOKEN_NS	  (90LL * PROXY_SECOND) /* until there are credentials */
+#define PROXY_GONE_NS	  (10LL * PROXY_SECOND) /* for a client that has ended its direction */
 #define PROXY_LATE_NS \
 	(60LL *       \
 	 PROXY_SECOND) /* without progress, while the client still sends and the answer has begun */
@@ -140,6 +141,8 @@ void proxy_say(struct httpd_req *r, int status, const char *fmt, ...) PRINTF(3, 
 bool request_is_websocket(struct httpd_req *r);
 /* The values of all fields NAME of R, as one list (RFC 9110 §5.3), into OUT. */
 int request_list(struct httpd_req *r, const char *name, struct buf *out) MUST_CHECK;
+/* A field that ends here, in both directions: one of the connection, or the platform's own. CONNECTION: what fields of that name list. */
+bool request_is_private(const struct exchange *x, const char *name, const char *connection);
 /* Where the client has sent its request: "localhost:8080" */
 int request_here(const struct exchange *x, struct buf *out) MUST_CHECK;
 /* Where it goes: "host[:port]" */

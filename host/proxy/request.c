@@ -55,6 +55,14 @@ bool request_is_websocket(struct httpd_req *r)
 	       guard_has_token(upgrade.p, "websocket") && guard_has_token(connection.p, "upgrade");
 }
 
+bool request_is_private(const struct exchange *x, const char *name, const char *connection)
+{
+	const char *reserved = x->port->route.reserved;
+
+	return guard_hop_by_hop(name, connection) ||
+	       (reserved && !strncasecmp(name, reserved, strlen(reserved)));
+}
+
 int request_here(const struct exchange *x, struct buf *out)
 {
 	const char *host = httpd_header(x->r, "Host"), *at = x->port->spec.address;
@@ -121,13 +129,11 @@ static int on_field(void *arg, const char *name, const char *value)
 {
 	struct fields *f = arg;
 	static const char *const ours[] = { "Host", "Content-Length", "Expect" };
-	const char *reserved = f->x->port->route.reserved;
 
 	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
 		if (!strcasecmp(name, ours[i]))
 			return 0;
-	if (guard_hop_by_hop(name, f->connection) ||
-	    (reserved && !strncasecmp(name, reserved, strlen(reserved))) ||
+	if (request_is_private(f->x, name, f->connection) ||
 	    (f->x->ws && !strcasecmp(name, "Sec-WebSocket-Protocol")))
 		return 0;
 	f->accept = f->accept || !strcasecmp(name, "Accept");

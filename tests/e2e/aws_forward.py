@@ -116,6 +116,13 @@ class App(http.server.BaseHTTPRequestHandler):
             App.left.set()
         self.close_connection = True
 
+    def at_drip(self):
+        self.head(200, ("Transfer-Encoding", "chunked"))
+        for i in range(13):
+            self.chunk(b"%d," % i)
+            time.sleep(1)
+        self.chunk(b"")
+
     def at_cookies(self):
         self.say(b"c", 200, ("Set-Cookie", "a=1; Path=/"), ("Set-Cookie", "b=2; HttpOnly"),
                  ("X-aws-proxy-secret", "s"))
@@ -226,10 +233,12 @@ class Forward:
         finally:
             c.close()
 
-    def raw(self, text):
-        """All that comes, and whether it ends by a reset."""
+    def raw(self, text, end=False):
+        """All that comes, and whether it ends by a reset. END: nothing more will be sent."""
         s = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         s.sendall(text)
+        if end:
+            s.shutdown(socket.SHUT_WR)
         got = b""
         try:
             while p := s.recv(65536):
@@ -348,6 +357,8 @@ def streams(f):
         got += p
     ok(got.endswith(b"at last"), "a client that only ends its own direction gets its answer", got)
     s.close()
+    got, reset = f.raw(b"GET /drip HTTP/1.0\r\n\r\n", end=True)
+    ok(got.endswith(b"11,12,") and not reset, "also one that takes longer than an absent client is waited for", got[-200:], reset)
 
 
 def cuts(f):

@@ -4,8 +4,10 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +37,10 @@
 #define CONNECT_NS	(20LL * 1000000000)
 #define BACKLOG		128
 #define UNREACHABLE_MAX 3
+#define LOOK_LEAST_MS	100
 
 enum { CHILD_FINE = 0, CHILD_REFUSED = 3 };
-/* What the child says that has looked at the sandbox: its state, ... */
+/* What the looker says, a byte each time: the sandbox's state, ... */
 enum { LOOK_ENDED = 32 /* ... added: it does not go on */, LOOK_MISSING = 64, LOOK_FAILED };
 static_assert((int)SANDBOX_STATE_COUNT < (int)LOOK_ENDED, "one range for each");
 
@@ -61,8 +64,9 @@ struct forward {
 	struct loop loop;
 	struct loop_timer poll;
 	int64_t poll_ns;
-	pid_t looker;	     /* asks for the sandbox's state; 0 = none */
-	struct proxy *proxy; /* owned; NULL: connections are children's */
+	pid_t looker;		/* asks for the sandbox's state; 0 = none */
+	struct loop_watch seen; /* its descriptor: where the looker tells; -1 = none */
+	struct proxy *proxy;	/* owned; NULL: connections are children's */
 	struct port ports[FORWARD_MAX];
 	unsigned len;
 	struct child children[CHILDREN_MAX];
@@ -245,40 +249,72 @@ static bool may_go_on(const struct sandbox_info *i)
 		(i->state == SANDBOX_SUSPENDING || i->state == SANDBOX_SUSPENDED));
 }
 
-/* The child that looks: where the platform is far away, that may take as long as it likes. */
-NORETURN static void look(const struct forward *f, pid_t parent)
+static uint8_t look(const struct forward *f)
 {
 	struct sandbox_info i;
-	int r;
+	int r = f->n->backend->info(f->n->record.microvm_id, &i, NULL);
 
-	if (!begin_child(parent))
-		_exit(LOOK_FAILED);
-	fd_close_from(3);
-	r = f->n->backend->info(f->n->record.microvm_id, &i, NULL);
 	if (r < 0)
-		_exit(r == -ENOENT ? LOOK_MISSING : LOOK_FAILED);
-	_exit((int)i.state + (may_go_on(&i) ? 0 : LOOK_ENDED));
+		return r == -ENOENT ? LOOK_MISSING : LOOK_FAILED;
+	return (uint8_t)((int)i.state + (may_go_on(&i) ? 0 : LOOK_ENDED));
+}
+
+/*
+ * The child that looks: where the platform is far away, that may take as long as it likes. It stays, because there each one that begins
+ * has to find credentials and to connect.
+ */
+NORETURN static void keep_looking(const struct forward *f, int fd, pid_t parent)
+{
+	int64_t ms = f->poll_ns / 1000000;
+	uint8_t seen;
+
+	if (!begin_child(parent) || dup2(fd, 3) < 0)
+		_exit(1);
+	fd_close_from(4);
+	do {
+		seen = look(f);
+		if (fd_write_all(3, &seen, 1) < 0)
+			_exit(1);
+		(void)poll(NULL, 0, ms > LOOK_LEAST_MS ? (int)ms : LOOK_LEAST_MS);
+	} while (getppid() == parent);
+	_exit(0);
 }
 
 static void on_poll(struct loop_timer *t)
 {
 	struct forward *f = t->arg;
-	pid_t parent = getpid(), pid = fork();
+	pid_t parent = getpid(), pid = -1;
+	int ends[2];
 
-	if (pid == 0)
-		look(f, parent);
-	if (pid > 0)
-		f->looker = pid; /* its end arms the timer again */
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0) {
+		pid = fork();
+		if (pid == 0)
+			keep_looking(f, ends[1], parent);
+		fd_close(&ends[1]);
+		if (pid < 0 || loop_add(&f->loop, &f->seen, ends[0], EPOLLIN) < 0)
+			fd_close(&ends[0]); /* a looker ends at its next word */
+	}
+	if (f->seen.fd >= 0)
+		f->looker = pid;
 	else
 		loop_arm(&f->loop, &f->poll, f->poll_ns);
 }
 
-static void looked(struct forward *f, int status)
+static void end_looker(struct forward *f)
+{
+	int fd = f->seen.fd;
+
+	loop_del(&f->seen);
+	fd_close(&fd);
+	if (f->looker)
+		(void)kill(f->looker, SIGKILL);
+	f->looker = 0;
+}
+
+static void looked(struct forward *f, uint8_t seen)
 {
 	const char *name = f->n->record.name, *state = NULL;
-	int seen = WIFEXITED(status) ? WEXITSTATUS(status) : LOOK_FAILED;
 
-	f->looker = 0;
 	f->failures = seen == LOOK_FAILED ? f->failures + 1 : 0;
 	if (seen < LOOK_MISSING)
 		proxy_told(f->proxy, seen == SANDBOX_RUNNING);
@@ -292,8 +328,24 @@ static void looked(struct forward *f, int status)
 		out_note("%s is unreachable; disconnecting", name);
 	if (state || f->failures == UNREACHABLE_MAX)
 		loop_stop(&f->loop);
-	else
-		loop_arm(&f->loop, &f->poll, f->poll_ns);
+}
+
+static void on_seen(struct loop_watch *w, uint32_t events)
+{
+	struct forward *f = w->arg;
+	uint8_t words[64];
+	ssize_t n = read(w->fd, words, sizeof(words));
+
+	(void)events;
+	if (n > 0) {
+		looked(f, words[n - 1]);
+		return;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	end_looker(f); /* another one begins */
+	looked(f, LOOK_FAILED);
+	loop_arm(&f->loop, &f->poll, f->poll_ns);
 }
 
 static void reap(struct forward *f)
@@ -303,7 +355,7 @@ static void reap(struct forward *f)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == f->looker)
-			looked(f, status);
+			f->looker = 0; /* what it had to say is in the pipe, and then its end */
 		else if (!proxy_reaped(f->proxy, pid, status))
 			end_child(f, pid, status);
 	}
@@ -422,6 +474,9 @@ int forward_open(struct core_named *n, const struct port_spec *ports, unsigned l
 	f->poll = (struct loop_timer)LOOP_TIMER_INIT;
 	f->poll.fn = on_poll;
 	f->poll.arg = f;
+	f->seen = (struct loop_watch)LOOP_WATCH_INIT;
+	f->seen.fn = on_seen;
+	f->seen.arg = f;
 	for (unsigned i = 0; i < len && r == 0; i++)
 		r = i < FORWARD_MAX ? add(f, &ports[i], e)
 				    : err_set(e, ERR_USAGE, E2BIG, "at most %d ports at a time",
@@ -461,8 +516,7 @@ void forward_close(struct forward *f)
 {
 	loop_disarm(&f->poll);
 	proxy_close(f->proxy);
-	if (f->looker)
-		(void)kill(f->looker, SIGKILL);
+	end_looker(f);
 	for (unsigned i = 0; i < f->len; i++) {
 		loop_del(&f->ports[i].watch);
 		fd_close(&f->ports[i].fd);

@@ -363,8 +363,11 @@ static int may_copy(struct mcp_job *j, const struct core_named *n, struct err *e
 {
 	struct sandbox_info i;
 
+	if (!j->cfg->no_network)
+		return 0;
+	/* what cannot be read is not trusted */
 	return policy_network(j,
-			      n->backend->info(n->record.microvm_id, &i, NULL) == 0 &&
+			      n->backend->info(n->record.microvm_id, &i, NULL) < 0 ||
 				      i.net != NET_NONE,
 			      n->record.name, e);
 }

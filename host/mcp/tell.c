@@ -108,7 +108,7 @@ void job_log_emulated(const struct mcp_job *j, const struct backend *b, const ch
 {
 	struct sandbox_info i;
 
-	if (b->info(id, &i, NULL) == 0 && !strcmp(i.accel, "tcg"))
+	if (b == &backend_local && b->info(id, &i, NULL) == 0 && !strcmp(i.accel, "tcg"))
 		add_log(j, MCP_LOG_WARNING, 1,
 			"sandboxes are emulated here, because hardware virtualisation cannot be used: they are slower, and "
 			"emulation is no security boundary (asb doctor tells why)");

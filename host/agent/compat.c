@@ -26,11 +26,12 @@
  * least; so the agent is asked for its health meanwhile.
  */
 
-#define ALIVE_NS  (20LL * 1000000000)
-#define ASKED_NS  (10LL * 1000000000) /* for that answer */
-#define LOOK_NS	  (200LL * 1000000)
-#define FILE_NS	  (600LL * 1000000000)
-#define MARGIN_NS (10LL * 1000000000) /* for an agent that kills a command late */
+#define ALIVE_NS   (20LL * 1000000000)
+#define ASKED_NS   (10LL * 1000000000) /* for that answer */
+#define LOOK_NS	   (200LL * 1000000)
+#define FILE_NS	   (600LL * 1000000000)
+#define MARGIN_NS  (10LL * 1000000000) /* for an agent that kills a command late */
+#define SILENT_MAX 3		       /* looks without an answer: then nobody is there any more */
 #define REPLY_MAX \
 	(192U << 20) /* two outputs of EXEC_CAPTURE_MAX in base64, and what is around them */
 
@@ -38,7 +39,9 @@ struct asking {
 	struct loop loop;
 	struct http *http;
 	struct http_call *call, *ping;
-	struct loop_timer alive, look, late;
+	struct loop_timer alive, look, late, tick;
+	unsigned silent;	      /* looks in a row that nobody answered */
+	const struct exec_spec *spec; /* whose tick it is; NULL = nobody's */
 	const volatile sig_atomic_t *cancel;
 	int status; /* 0: none, see ERR */
 	struct buf body;
@@ -70,10 +73,13 @@ static void on_pong(void *arg, int status, const struct buf *body, const struct 
 {
 	struct asking *k = arg;
 
-	(void)status;
 	(void)body;
-	(void)e;
 	k->ping = NULL;
+	k->silent = status ? 0 : k->silent + 1;
+	if (k->silent < SILENT_MAX)
+		return;
+	k->err = *e;
+	loop_stop(&k->loop);
 }
 
 static void on_alive(struct loop_timer *t)
@@ -106,6 +112,14 @@ static void on_late(struct loop_timer *t)
 	loop_stop(&k->loop);
 }
 
+static void on_tick(struct loop_timer *t)
+{
+	struct asking *k = t->arg;
+
+	k->spec->tick(k->spec->tick_arg, 0); /* what it wrote comes at its end */
+	loop_arm(&k->loop, t, EXEC_TICK_NS);
+}
+
 static void on_signal(void *arg, const void *info)
 {
 	struct asking *k = arg;
@@ -117,8 +131,8 @@ static void on_signal(void *arg, const void *info)
 static int begin(struct asking *k, const struct backend *b, const char *id, size_t most,
 		 struct err *e)
 {
-	static loop_timer_fn *const fns[] = { on_alive, on_look, on_late };
-	struct loop_timer *const timers[] = { &k->alive, &k->look, &k->late };
+	static loop_timer_fn *const fns[] = { on_alive, on_look, on_late, on_tick };
+	struct loop_timer *const timers[] = { &k->alive, &k->look, &k->late, &k->tick };
 	int r = loop_init(&k->loop);
 
 	if (r < 0)
@@ -142,6 +156,7 @@ static void end(struct asking *k)
 	loop_disarm(&k->alive);
 	loop_disarm(&k->look);
 	loop_disarm(&k->late);
+	loop_disarm(&k->tick);
 	http_free(k->http);
 	loop_done(&k->loop);
 	buf_done(&k->body);
@@ -254,6 +269,7 @@ static cJSON *request(const struct exec_spec *s)
 		good = name && jsn_add_str(env, name, eq + 1);
 		free(name);
 	}
+	good = good && (env || !s->env || !s->env[0]);
 	if (good && s->timeout_ns)
 		good = cJSON_AddNumberToObject(j, "timeout", (double)s->timeout_ns / 1e9) != NULL;
 	if (!good || !args)
@@ -364,7 +380,7 @@ static int answered(const struct exec_spec *s, const struct asking *k, struct ex
 int compat_exec(const struct exec_spec *s, struct exec_result *ret, struct err *e)
 {
 	const char *no = impossible(s);
-	struct asking k = { .status = 0 };
+	struct asking k = { .spec = s };
 	AUTO_JSN *q = NULL;
 	int64_t began = loop_now();
 	sigset_t set, before;
@@ -383,6 +399,8 @@ int compat_exec(const struct exec_spec *s, struct exec_result *ret, struct err *
 	r = loop_signals(&k.loop, &set, on_signal, &k);
 	if (s->timeout_ns)
 		loop_arm(&k.loop, &k.late, s->timeout_ns + MARGIN_NS);
+	if (s->tick)
+		loop_arm(&k.loop, &k.tick, EXEC_TICK_NS);
 	r = r < 0 ? err_set(e, ERR_INTERNAL, -r, "asking the agent")
 		  : post(&k, "/v1/exec", q, 0, e);
 	if (r == -ECONNRESET || r == -ETIMEDOUT)
@@ -423,6 +441,16 @@ static int ask_file(const struct compat_file *f, const char *route, const cJSON 
 	return r;
 }
 
+int compat_too_big(const char *path, struct err *e)
+{
+	(void)err_set(
+		e, ERR_TOO_BIG, 0,
+		"%.300s: the agent of this image takes and gives a file in one piece, and asb "
+		"at most %u MiB of it",
+		path, COMPAT_FILE_MAX >> 20);
+	return -EFBIG;
+}
+
 int compat_read(const struct compat_file *f, struct buf *ret, struct err *e)
 {
 	AUTO_JSN *q = cJSON_CreateObject(), *j = NULL;
@@ -432,8 +460,10 @@ int compat_read(const struct compat_file *f, struct buf *ret, struct err *e)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "asking the agent");
 	r = ask_file(f, "/v1/fs/read", q, &j, e);
 	if (r < 0)
-		return r;
+		return r == -EMSGSIZE ? compat_too_big(f->path, e) : r;
 	r = take_bytes(j, "content", ret);
+	if (r == -ENOSPC)
+		return compat_too_big(f->path, e);
 	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "the content of %.300s", f->path) : 0;
 }
 
@@ -444,10 +474,7 @@ int compat_write(const struct compat_file *f, const void *p, size_t n, struct er
 
 	buf_init(&text, B64_LEN(COMPAT_FILE_MAX) + 1);
 	if (n > COMPAT_FILE_MAX)
-		return err_set(e, ERR_TOO_BIG, 0,
-			       "%.300s: the agent of this image takes a file in one "
-			       "piece, and asb at most %u MiB of it",
-			       f->path, COMPAT_FILE_MAX >> 20);
+		return compat_too_big(f->path, e);
 	if (b64_append(&text, p, n) < 0 || !q || !jsn_add_str(q, "path", f->path) ||
 	    !jsn_add_str(q, "content", text.p ? text.p : "") ||
 	    !jsn_add_str(q, "encoding", "base64"))

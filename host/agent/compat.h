@@ -26,6 +26,8 @@ struct compat_file { /* borrowed */
 	const char *path;		     /* absolute, UTF-8 */
 	const volatile sig_atomic_t *cancel; /* as stream_spec */
 };
+/* Says in E that PATH's content is more than COMPAT_FILE_MAX; -EFBIG. */
+int compat_too_big(const char *path, struct err *e);
 /* Adds the content to RET, whose cap is the limit. Negative errno: -ENOENT, -EISDIR, or as agent_ask. */
 int compat_read(const struct compat_file *f, struct buf *ret, struct err *e) MUST_CHECK;
 /* Replaces the content, with N bytes of P (COMPAT_FILE_MAX); folders that are missing are made. As above. */

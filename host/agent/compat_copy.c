@@ -46,11 +46,7 @@ static int read_local(const struct copy_spec *s, struct buf *b, struct err *e)
 		return ask_unsupported(e, no_tree);
 	r = fd_read_all(fd, b);
 	if (r == -ENOSPC)
-		return err_set(
-			e, ERR_TOO_BIG, 0,
-			"%.300s: the agent of this image takes a file in one piece, and asb at "
-			"most %u MiB of it",
-			s->local, COMPAT_FILE_MAX >> 20);
+		return compat_too_big(s->local, e);
 	return r < 0 ? err_set(e, ERR_IO, -r, "%.400s", s->local) : 0;
 }
 

@@ -34,7 +34,7 @@ static const char *hint_form(const struct err *e, bool named)
 		return "asb doctor checks what this machine can do";
 	case ERR_UNSUPPORTED:
 		if (e->errnum == EOPNOTSUPP)
-			return "an image with asb's own agent has all of it: image/aws/Dockerfile";
+			return "an image with asb's own agent has all of it: asb image init makes the folder of one";
 		return "asb doctor checks what this machine can do";
 	case ERR_IO:
 	case ERR_TIMEOUT:

@@ -106,7 +106,7 @@ int arn_check_connector(const char *s, const char *region, enum arn_direction d,
 	const char *rest = field(s, 5, &len);
 
 	if (!is_partition(s) || !field_is(s, 2, "lambda") || !rest ||
-	    !str_starts(rest, "network-connector:") || len < 20 || len > 300)
+	    !str_starts(rest, "network-connector:") || len < 20 || strlen(s) >= ARN_CONNECTOR_MAX)
 		return err_set(e, ERR_INVALID, 0, "'%.150s' is not a network connector's ARN", s);
 	if (ends_with(rest, len, d == ARN_EGRESS ? "_INGRESS" : "_EGRESS"))
 		return err_set(e, ERR_INVALID, 0, "'%.150s' is a connector for what %s", s,

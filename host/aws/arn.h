@@ -10,7 +10,8 @@
 
 /* Shapes of names, so that what cannot be right is refused before any call. Pure. */
 
-#define IMAGE_NAME_MAX 64
+#define IMAGE_NAME_MAX	  64
+#define ARN_CONNECTOR_MAX 320 /* with its NUL */
 
 struct image_arn {
 	char region[AWS_REGION_MAX + 1];

@@ -95,13 +95,13 @@ unsigned ingress_count(const struct sandbox_spec *s)
 }
 
 int ingress_arn(const struct sandbox_spec *s, unsigned i, const char *region,
-		char ret[static INGRESS_ARN_MAX])
+		char ret[static ARN_CONNECTOR_MAX])
 {
 	const char *one = s->ingress_len ? s->ingress[i] : kinds[0].word;
 	const struct kind *k = kind_of(one);
 
 	return str_starts(one, "arn:")
-		       ? str_format(ret, INGRESS_ARN_MAX, "%s", one)
-		       : str_format(ret, INGRESS_ARN_MAX, "arn:aws:lambda:%s:aws:" MANAGED "%s",
+		       ? str_format(ret, ARN_CONNECTOR_MAX, "%s", one)
+		       : str_format(ret, ARN_CONNECTOR_MAX, "arn:aws:lambda:%s:aws:" MANAGED "%s",
 				    region, k ? k->managed : "");
 }

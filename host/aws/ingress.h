@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "host/aws/arn.h"
 #include "host/backend.h"
 #include "lib/compiler.h"
 #include "lib/err.h"
@@ -12,8 +13,7 @@
  * What lets requests in to a MicroVM: "http", "shell", "all" and "none" for AWS's own connectors, or ARNs of the region. Pure.
  * Source: Lambda MicroVMs, network connectors; RunMicrovm takes ten. AWS itself tells of combinations that cannot be only later.
  */
-#define INGRESS_MAX	10
-#define INGRESS_ARN_MAX 320
+#define INGRESS_MAX 10
 
 /* ERR_USAGE or ERR_INVALID says what is wrong with the list of S. */
 int ingress_check(const struct sandbox_spec *s, const char *region, struct err *e) MUST_CHECK;
@@ -22,6 +22,6 @@ bool ingress_has_http(const struct sandbox_spec *s);
 /* Item I (below ingress_count) as an ARN. */
 unsigned ingress_count(const struct sandbox_spec *s);
 int ingress_arn(const struct sandbox_spec *s, unsigned i, const char *region,
-		char ret[static INGRESS_ARN_MAX]) MUST_CHECK;
+		char ret[static ARN_CONNECTOR_MAX]) MUST_CHECK;
 
 #endif

@@ -141,7 +141,7 @@ static bool add_one(cJSON *list, const char *value)
 static bool add_connectors(const struct run *u, cJSON *q)
 {
 	cJSON *in = cJSON_AddArrayToObject(q, "ingressNetworkConnectors");
-	char arn[INGRESS_ARN_MAX];
+	char arn[ARN_CONNECTOR_MAX];
 
 	for (unsigned i = 0; i < ingress_count(u->spec); i++)
 		if (ingress_arn(u->spec, i, u->region, arn) < 0 || !add_one(in, arn))

@@ -9,7 +9,7 @@
 
 /*
  * libcurl's multi interface in a loop: sockets become watches, its time-out a timer. Who sets up the easy handles, and what
- * becomes of their answers, is the business of two users: host/agent/http.c and host/aws/fetch.c.
+ * becomes of their answers, is the business of its users: host/agent/http.c, host/aws/fetch.c and host/proxy/.
  */
 struct curlio;
 

@@ -17,7 +17,7 @@ static const char *proxy_variable(void)
 		none = getenv("NO_PROXY");
 	if (none && strcmp(none, "*") == 0)
 		return NULL;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		const char *value = getenv(names[i]);
 
 		if (value && *value)

@@ -13,7 +13,8 @@
  * numbers of bytes; never a command, its variables or its output.
  *
  * Up to revision 2025-11-25 the least level is the session's (logging/setLevel; warning until then). From 2026-07-28 on each request
- * brings its own in _meta, and one that brings none gets no message.
+ * brings its own in _meta, one that brings none gets no message, and none comes after its answer. What is about no request is
+ * for sessions alone.
  *
  * LOG_BURST messages may come at once, and one more every LOG_STEP_NS (the "generic cell rate algorithm": NEXT is when the
  * next one would be due at that rate). What is left out is counted, and told before the next one that is let through.
@@ -54,7 +55,9 @@ static bool wanted(const struct mcp_server *s, const struct mcp_call *c, enum mc
 {
 	if (s->closing || level >= MCP_LOG_NONE)
 		return false;
-	return level >= (c && c->modern ? c->log_level : s->log.level);
+	if (c && c->modern)
+		return !c->answered && !c->cancelled && level >= c->log_level;
+	return s->initialized && level >= s->log.level;
 }
 
 /* Room for one more; tells first what had none. */

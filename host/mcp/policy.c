@@ -110,9 +110,20 @@ int policy_network(struct mcp_job *j, bool has_one, const char *thing, struct er
 int policy_resume(struct mcp_job *j, const struct core_named *n, struct err *e)
 {
 	struct sandbox_info i;
+	int r;
 
-	if (!j->cfg->read_only || n->backend->info(n->record.microvm_id, &i, NULL) < 0 ||
-	    (i.state != SANDBOX_SUSPENDED && i.state != SANDBOX_SUSPENDING))
+	if (!j->cfg->read_only)
+		return 0;
+	r = n->backend->info(n->record.microvm_id, &i, NULL);
+	if (r == -ENOENT) /* nothing is there that could be resumed */
+		return 0;
+	if (r < 0 || i.state == SANDBOX_UNKNOWN) /* what cannot be read is not trusted */
+		return job_fail(
+			j, e, "policy_denied",
+			"it cannot be read whether '%s' is suspended, and this server was started with --read-only: it "
+			"resumes nothing (asb inspect %s)",
+			n->record.name, n->record.name);
+	if (i.state != SANDBOX_SUSPENDED && i.state != SANDBOX_SUSPENDING)
 		return 0;
 	return job_fail(
 		j, e, "policy_denied",

@@ -139,12 +139,14 @@ static int want_net(struct mcp_job *j, struct sandbox_spec *spec, const struct b
 
 	if (r == 0)
 		r = policy_network(j, wanted, "this one", e);
+	if (r < 0)
+		return r;
 	if (wanted)
 		spec->net = NET_USER;
 	spec->egress = job_str(j, "egress_connector");
 	if (on_aws && wanted && !spec->egress)
 		spec->egress = platform_egress();
-	return r;
+	return 0;
 }
 
 int life_spec(struct mcp_job *j, struct sandbox_spec *spec, const struct backend **ret_backend,

@@ -5,6 +5,8 @@
 import fcntl
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -179,6 +181,49 @@ def changes(home):
     os.unlink(state)
 
 
+def unreadable(home):
+    """A machine whose own record cannot be read: nobody knows what state it is in, or what network it has."""
+    box = "local-0123456789abcdef"
+    folder = os.path.join(home.path, ".agent_sandbox")
+    os.makedirs(os.path.join(folder, "local/vms", box), mode=0o700)
+    with open(os.path.join(folder, "local/vms", box, "vm.json"), "w", encoding="ascii") as f:
+        f.write("{")
+    with open(os.path.join(folder, "state.json"), "w", encoding="utf-8") as f:
+        json.dump({"sandboxes": {x: {"name": x, "microvm_id": i, "endpoint": None, "image_arn": None, "region": None}
+                                 for x, i in (("odd", box), ("gone", "local-fedcba9876543210"))}}, f)
+    with _mcp.Server(home, "--read-only") as s:
+        same([s.error(t, name="odd", **a)["code"] for t, a in (("sandbox_fs_list", {}), ("sandbox_metrics", {}), ("sandbox_exec_list", {}))],
+             ["policy_denied"] * 3, "a read-only server resumes nothing that it cannot read the state of")
+        ok(s.error("sandbox_fs_list", name="gone")["code"] != "policy_denied", "one that is not there is not there")
+    with _mcp.Server(home, "--no-network") as s:
+        same(s.error("sandbox_branch", name="odd", names=["copy"])["code"], "policy_denied", "--no-network copies nothing that it cannot read the network of")
+    shutil.rmtree(folder)
+
+
+def without_a_descriptor(s):
+    """From now on S gets no descriptor beyond those that it has."""
+    have = {int(x) for x in os.listdir(f"/proc/{s.p.pid}/fd")}
+    limit = min(set(range(len(have) + 1)) - have)
+    resource.prlimit(s.p.pid, resource.RLIMIT_NOFILE, (limit, limit))
+
+
+def unwatched(home):
+    """The state cannot be watched: that is about no request, so a client of the stateless revision is not told."""
+    with _mcp.Server(home, begin=False) as s:
+        s.ask("initialize", {"protocolVersion": _mcp.REVISION, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}})
+        without_a_descriptor(s)
+        s.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        s.ask("ping")
+        same([(m["level"], m["logger"]) for m in s.logs()], [("warning", "server")], "changes that will not be told: a session is warned")
+    with _mcp.Server(home, begin=False) as s:
+        s.ask("server/discover", {"_meta": MODERN})
+        without_a_descriptor(s)
+        s.start("subscriptions/listen", {"_meta": MODERN, "notifications": {"resourcesListChanged": True}})
+        same(s.take()["method"], "notifications/subscriptions/acknowledged", "a stateless subscription")
+        s.ask("server/discover", {"_meta": MODERN})
+        same(s.logs(), [], "gets no log message, for it has set no level")
+
+
 def levels(home):
     def heard(s):
         return [(m["level"], m["logger"]) for m in s.logs()]
@@ -319,6 +364,8 @@ with _asb.Home() as home:
     lists(home)
     eras(home)
     changes(home)
+    unreadable(home)
+    unwatched(home)
     levels(home)
     sdk_levels(home)
     dies(home)

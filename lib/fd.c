@@ -275,7 +275,7 @@ int fd_mkdirs(const char *path, mode_t mode)
 	}
 }
 
-/* Empties the directory FD (consumed) bottom-up; the depth cap bounds the recursion. */
+/* Bottom-up; the depth cap bounds the recursion. Somebody else may be at it, too. */
 static int remove_children(int fd, int depth)
 {
 	DIR *d = depth < TREE_DEPTH_MAX ? fdopendir(fd) : NULL;
@@ -299,12 +299,19 @@ static int remove_children(int fd, int depth)
 			break;
 		}
 		sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (sub < 0 && errno == ENOENT)
+			continue;
 		r = sub < 0 ? -errno : remove_children(sub, depth + 1);
 		if (r == 0 && unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR) < 0 && errno != ENOENT)
 			r = -errno;
 	}
 	(void)closedir(d);
 	return r;
+}
+
+int fd_remove_children(int fd)
+{
+	return remove_children(fd, 0);
 }
 
 int fd_remove_tree_at(int dirfd, const char *path)
@@ -317,7 +324,7 @@ int fd_remove_tree_at(int dirfd, const char *path)
 		return -errno;
 	fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return errno == ENOENT ? 0 : -errno;
 	r = remove_children(fd, 0);
 	if (r == 0 && unlinkat(dirfd, path, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		r = -errno;

@@ -68,6 +68,9 @@ int fd_mkdirs(const char *path, mode_t mode) MUST_CHECK;
 int fd_remove_tree(const char *path) MUST_CHECK;
 int fd_remove_tree_at(int dirfd, const char *path) MUST_CHECK;
 
+/* The same for all that is in the directory FD (consumed). */
+int fd_remove_children(int fd) MUST_CHECK;
+
 /* Closes every descriptor from FIRST on (close_range(2), else /proc/self/fd). */
 void fd_close_from(int first);
 

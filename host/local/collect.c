@@ -88,23 +88,33 @@ static void tell(const struct collect *c, const char *name)
 		c->fn(c->arg, "sandbox", name, tree_own(c->rootfd, name));
 }
 
-/* What a supervisor that was killed has half made or half removed; one that lives has the lock. */
+static void tell_rest(const struct collect *c, int dirfd, const char *id, const char *rest)
+{
+	char what[SANDBOX_ID_MAX + 32];
+
+	if (c->fn && str_format(what, sizeof(what), "%s/%s", id, rest) == 0)
+		c->fn(c->arg, "memory", what, tree_own(dirfd, rest));
+}
+
+/* Memory that a supervisor which was killed has half written, and such that could not be removed. */
 static void collect_rest(const struct collect *c, int dirfd, const char *id)
 {
-	static const char *const rest[] = { SAVED_NEW, SAVED_GONE };
-	char what[SANDBOX_ID_MAX + 32];
-	AUTO_FD lock = -1;
+	AUTO_FD lock = -1; /* one that lives has it */
+	int gone = saved_gone(dirfd);
 
-	for (size_t i = 0; i < ARRAY_LEN(rest); i++) {
-		if (faccessat(dirfd, rest[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		if (lock < 0 && vmdir_lock(dirfd, 0, &lock) < 0)
-			return;
-		if (c->fn && str_format(what, sizeof(what), "%s/%s", id, rest[i]) == 0)
-			c->fn(c->arg, "memory", what, tree_own(dirfd, rest[i]));
-		if (!(c->flags & PRUNE_DRY))
-			ignore_result(fd_remove_tree_at(dirfd, rest[i])); /* or the next */
+	if (gone >= 0)
+		tell_rest(c, dirfd, id, SAVED_GONE);
+	if (gone >= 0 && !(c->flags & PRUNE_DRY)) { /* or the next */
+		ignore_result(fd_remove_children(fd_take(&gone)));
+		ignore_result(unlinkat(dirfd, SAVED_GONE, AT_REMOVEDIR));
 	}
+	fd_close(&gone);
+	if (faccessat(dirfd, SAVED_NEW, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    vmdir_lock(dirfd, 0, &lock) < 0)
+		return;
+	tell_rest(c, dirfd, id, SAVED_NEW);
+	if (!(c->flags & PRUNE_DRY))
+		ignore_result(fd_remove_tree_at(dirfd, SAVED_NEW));
 }
 
 static void collect_folder(const struct collect *c, const char *name, const struct records *rec)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,10 +117,25 @@ int saved_read(int dirfd, const char *fit, struct saved *ret, struct err *e)
 		fit, ret, e);
 }
 
+int saved_gone(int dirfd)
+{
+	AUTO_FD fd = openat(dirfd, SAVED_GONE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat is, named;
+
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &is) < 0 ||
+	    fstatat(dirfd, SAVED_GONE, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    is.st_ino != named.st_ino)
+		return -1;
+	return fd_take(&fd);
+}
+
 int saved_drop(int dirfd, struct err *e)
 {
+	AUTO_FD fd = openat(dirfd, SAVED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int r = fd_remove_tree_at(dirfd, SAVED_GONE);
 
+	if (fd >= 0 && r == 0 && flock(fd, LOCK_EX) < 0) /* saved_gone(): for two calls at most */
+		r = -errno;
 	if (r == 0 && renameat(dirfd, SAVED, dirfd, SAVED_GONE) == 0)
 		r = sync_name(dirfd, SAVED, SAVED_GONE);
 	else if (r == 0 && errno != ENOENT)
@@ -127,8 +143,9 @@ int saved_drop(int dirfd, struct err *e)
 	if (r < 0)
 		return err_set(e, ERR_IO, -r,
 			       "the memory of the suspended sandbox cannot be removed");
-	ignore_result(fd_remove_tree_at(
-		dirfd, SAVED_GONE)); /* what stays is only space, and goes with the next one */
+	ignore_result(
+		fd_remove_tree_at(dirfd,
+				  SAVED_GONE)); /* what stays is only space, and is collected */
 	ignore_result(fd_remove_tree_at(dirfd, SAVED_NEW));
 	return 0;
 }

@@ -23,6 +23,12 @@ struct saved {
 
 #define BRANCH "branch" /* the same of a running one, and its disk; not durable */
 
+/*
+ * What saved_drop() could not remove, for who then gives it to fd_remove_children(); the sandbox may run meanwhile. A descriptor of
+ * SAVED_GONE, or -1: there is none, or a saved_drop() is at it, which may still take it back.
+ */
+int saved_gone(int dirfd) MUST_CHECK;
+
 /* Removes the copies below DIRFD, which processes that are dead have left. */
 void saved_collect(int dirfd);
 

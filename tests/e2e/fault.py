@@ -15,7 +15,7 @@ STEPS = {
     "create": (["mkdir /.new-local", "rename /state.json", "copy_file_range /disk.qcow2", "openat /kept", "rename /local-", "mkdir /.new-local",
                 "last openat /.status.json.new"], [ALL, KILL, FULL, BROKEN, ALL, RM, FULL]),
     "stop": (["fsync /saved.new/ram", "renameat /saved", "write /saved.new/ram", "last fsync /vms/local-"], [BROKEN, KILL, FULL, BROKEN]),
-    "start": (["renameat /saved.gone", "unlinkat /saved.gone", "fsync /vms/local-"], [KILL, ALL, BROKEN]),
+    "start": (["renameat /saved.gone", "unlinkat /saved.gone", "fsync /vms/local-", "last unlinkat /saved.gone"], [KILL, ALL, BROKEN, BROKEN]),
     "branch": (["linkat /base.ram", "mkdir /branch-", "rename /local-", "mkdir /branch-"], [KILL, FULL, ALL, RM]),
     "snapshot restore": (["mkdir /.new-local"], [RM]),
     "rm of a suspended one": (["rename /.old-", "unlinkat /", "rename /state.json"], [KILL, KILL, BROKEN]),

@@ -102,6 +102,23 @@ static void test_enforce(void)
 	ok(vmdir_info(ID, &i, &e) == 0 && i.state == SANDBOX_TERMINATED, "once is enough");
 }
 
+static void test_gone(void)
+{
+	AUTO_FD dirfd = suspended(3600000, expiry_now());
+	AUTO_FD one = saved_gone(dirfd);
+	struct err e = ERR_INIT;
+
+	ok(one < 0, "nothing is being removed");
+	ok_int(renameat(dirfd, SAVED, dirfd, SAVED_GONE), 0, "a removal that stopped there");
+	one = saved_gone(dirfd);
+	ok(one >= 0, "is for who comes next");
+	ok(saved_gone(dirfd) < 0, "for one at a time");
+	ok_int(mkdirat(dirfd, SAVED, 0700), 0, "suspended again");
+	ok_int(saved_drop(dirfd, &e), 0, "and resumed meanwhile");
+	ok_int(fd_remove_children(fd_take(&one)), 0, "whoever is second finds nothing");
+	ok(faccessat(dirfd, SAVED_GONE, F_OK, 0) < 0, "nothing is left");
+}
+
 int main(void)
 {
 	char path[64];
@@ -117,6 +134,7 @@ int main(void)
 	snprintf(dir, sizeof(dir), "%s/local/vms/" ID, home);
 	test_of();
 	test_enforce();
+	test_gone();
 	ignore_result(fd_remove_tree(home));
 	return tap_done();
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "version.h"
+#include "host/mcp/schema.h"
 #include "host/mcp/server.h"
 #include "lib/str.h"
 
@@ -115,84 +116,16 @@ cJSON *listing_input_schema(const struct mcp_tool *t)
 	return ret;
 }
 
-/* --- results --- */
-
-#define CAPPED                                                                                                      \
-	"{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"},\"truncated\":{\"type\":\"boolean\"}," \
-	"\"total_bytes\":{\"type\":\"integer\"},\"returned_bytes\":{\"type\":\"integer\"}},"                        \
-	"\"required\":[\"text\",\"truncated\"]}"
-
-static const char capped[] = CAPPED;
-static const char capped_or_text[] = "{\"anyOf\":[" CAPPED ",{\"type\":\"string\"}]}";
-
-static bool add_member(cJSON *props, cJSON *required, const char *name, char kind, bool optional)
-{
-	const char *type = kind == 's'	 ? "string"
-			   : kind == 'i' ? "integer"
-			   : kind == 'n' ? "number"
-			   : kind == 'b' ? "boolean"
-			   : kind == 'a' ? "array"
-					 : "object";
-	char text[64];
-
-	if (kind == 'T' || kind == 'C')
-		return cJSON_AddRawToObject(props, name, kind == 'T' ? capped : capped_or_text) &&
-		       (optional || cJSON_AddItemToArray(required, cJSON_CreateString(name)));
-	ignore_result(
-		optional ? str_format(text, sizeof(text), "{\"type\":[\"%s\",\"null\"]}", type)
-			 : str_format(text, sizeof(text), "{\"type\":\"%s\"}", type)); /* it fits */
-	return cJSON_AddRawToObject(props, name, text) &&
-	       (optional || cJSON_AddItemToArray(required, cJSON_CreateString(name)));
-}
-
-cJSON *listing_data_schema(const char *result)
-{
-	AUTO_JSN *j = cJSON_CreateObject();
-	cJSON *props, *required, *ret = j;
-
-	if (!j || !jsn_add_str(j, "type", "object"))
-		return NULL;
-	props = cJSON_AddObjectToObject(j, "properties");
-	required = cJSON_AddArrayToObject(j, "required");
-	while (props && required && *result) {
-		size_t n = strcspn(result, ":");
-		char name[64];
-
-		ignore_result(str_format(name, sizeof(name), "%.*s", (int)n, result)); /* it fits */
-		if (!add_member(props, required, name, result[n + 1], result[n + 2] == '?'))
-			return NULL;
-		result += n;
-		result += strcspn(result, ",");
-		result += *result == ',';
-	}
-	if (!props || !required)
-		return NULL;
-	j = NULL;
-	return ret;
-}
-
-static const char error_schema[] =
-	"{\"type\":\"object\",\"properties\":{\"code\":{\"type\":\"string\"},\"message\":{\"type\":\"string\"}},"
-	"\"required\":[\"code\",\"message\"]}";
+/* --- a tool --- */
 
 static cJSON *output_schema(const struct mcp_tool *t)
 {
-	AUTO_JSN *j = cJSON_CreateObject();
-	cJSON *props, *required, *data, *ret = j;
+	AUTO_BUF b;
 
-	if (!j || !jsn_add_str(j, "type", "object"))
+	buf_init(&b, 4096);
+	if (buf_addf(&b, "ok:b,data:{%s}~,error:{code:s,message:s}~", t->result) < 0)
 		return NULL;
-	props = cJSON_AddObjectToObject(j, "properties");
-	required = cJSON_AddArrayToObject(j, "required");
-	data = listing_data_schema(t->result);
-	if (!props || !required || !data || !cJSON_AddItemToObject(props, "data", data))
-		return NULL;
-	if (!cJSON_AddRawToObject(props, "ok", "{\"type\":\"boolean\"}") ||
-	    !cJSON_AddRawToObject(props, "error", error_schema) ||
-	    !cJSON_AddItemToArray(required, cJSON_CreateString("ok")))
-		return NULL;
-	j = NULL;
-	return ret;
+	return schema_of(b.p);
 }
 
 static bool add_annotations(cJSON *o, const struct mcp_tool *t)

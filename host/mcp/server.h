@@ -131,8 +131,6 @@ const char *listing_modern(void);
 const char *listing_server_info(void);		 /* an object */
 char *listing_tools(const struct mcp_config *c); /* an array; NULL: memory. The caller frees it. */
 cJSON *listing_input_schema(const struct mcp_tool *t);
-/* What `data` of T looks like; NULL: memory. */
-cJSON *listing_data_schema(const char *result);
 
 /* watch.c: tells subscribers when the sandboxes change. */
 void watch_begin(struct mcp_server *s);

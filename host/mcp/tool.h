@@ -40,9 +40,7 @@ struct mcp_tool {
 	const char *name;
 	const char *about;		/* what a model reads */
 	const struct mcp_param *params; /* ends at name == NULL */
-	/* Members of `data`: "name:s,exit_code:i,stdout:T": s text, i integer, n number, b bool, o object, a array, T capped
-	 * text, C that or (base64) a string; '?' behind it: may be null or missing. */
-	const char *result;
+	const char *result;		/* the shape of `data` (schema.h) */
 	unsigned flags;
 	int (*run)(struct mcp_job *j, struct err *e);
 	const void *arg; /* what tells tools that share RUN from each other */

@@ -8,8 +8,19 @@
  * what cannot be guessed from the name.
  */
 
+/* Shapes (schema.h) that several results have. */
 #define EXEC_RESULT \
 	"exit_code:i,success:b,stdout:T,stderr:T,signal:i?,oom:b,lost_bytes:i,duration_ms:i"
+#define RUNTIME \
+	"backend:s,region:s?,boto3_available:b,lambda_microvms_client:b,aws_credentials:b,image_arn:s?,role_arn:s?,ready:b,checks:a{check:s,status:s,text:s}"
+#define SUMMARY "{name:s,microvm_id:s,endpoint:s?,image_arn:s?,region:s?,status:s,backend:s}"
+#define VALUE	"{value:s?,source:s}"
+#define METRICS "{CPUUtilization:n?,MemoryUtilization:n?}"
+#define FORWARD "name:s,address:s,local_port:i,port:i"
+#define IMAGE \
+	"{name:s,version:i,newest:b,installed:b,sha256:s?,created_at:s?,source:s?,path:s?,bytes:i,unique_bytes:i,templates:i,template_bytes:i,used_by:as,broken:s,arn:s~,state:s?}"
+#define SESSION \
+	"{id:s,state:s,pid:i,exit_code:i?,signal:i?,timed_out:b,oom:b,truncated:b,stdout_bytes:i,stderr_bytes:i,started_at:i,duration_ms:i,argv:as~,shell:s~,args_cut:b~,user:*~,seccomp:s~,stdin_offset:i~,pty:*~}"
 
 static const struct mcp_param none_params[] = {
 	{ NULL },
@@ -230,17 +241,16 @@ static const struct mcp_param watch_params[] = {
 
 const struct mcp_tool mcp_tools[] = {
 	{ "runtime_check", "Whether sandboxes can be started here, and what is missing.",
-	  none_params,
-	  "backend:s,region:s?,boto3_available:b,lambda_microvms_client:b,aws_credentials:b,image_arn:s?,role_arn:s?,ready:b,checks:a",
-	  MCP_READ, tool_runtime_check, NULL },
+	  none_params, RUNTIME, MCP_READ, tool_runtime_check, NULL },
 	{ "runtime_install", "Tells what has to be installed before sandboxes can be started.",
-	  none_params, "message:s,runtime:o", MCP_READ, tool_runtime_install, NULL },
+	  none_params, "message:s,runtime:{" RUNTIME "}", MCP_READ, tool_runtime_install, NULL },
 	{ "infra_outputs", "What was provisioned in AWS: image, roles, network. Empty without AWS.",
 	  infra_outputs_params,
-	  "ready:b,project:s?,stack:s?,region:s?,image_arn:o,role_arn:o,egress_connector_arn:o,build_bucket:s?,network:o,raw_infra_outputs:o",
+	  "ready:b,project:s?,stack:s?,region:s?,image_arn:" VALUE ",role_arn:" VALUE
+	  ",egress_connector_arn:" VALUE ",build_bucket:s?,network:o,raw_infra_outputs:o",
 	  MCP_READ, tool_infra_outputs, NULL },
-	{ "infra_list", "The stacks that were provisioned in AWS.", none_params, "stacks:a,count:i",
-	  MCP_READ, tool_infra_list, NULL },
+	{ "infra_list", "The stacks that were provisioned in AWS.", none_params,
+	  "stacks:a{project:s,stack:s},count:i", MCP_READ, tool_infra_list, NULL },
 	{ "sandbox_run",
 	  "Runs one shell command in a new sandbox that is thrown away afterwards. For one-off work; nothing is kept.",
 	  run_params, EXEC_RESULT ",microvm_id:s", MCP_OPEN | MCP_CAREFUL, tool_run, NULL },
@@ -253,10 +263,11 @@ const struct mcp_tool mcp_tools[] = {
 	  only_name_params, "name:s,microvm_id:s,endpoint:s?,state:s", MCP_IDEMPOTENT | MCP_CAREFUL,
 	  tool_start, NULL },
 	{ "sandbox_list", "Lists the sandboxes with their states.", none_params,
-	  "sandboxes:a,count:i", MCP_READ, tool_list, NULL },
+	  "sandboxes:a" SUMMARY ",count:i", MCP_READ, tool_list, NULL },
 	{ "sandbox_status", "The state of one sandbox, or of all when no name is given.",
 	  maybe_name_params,
-	  "sandboxes:a?,name:s?,microvm_id:s?,endpoint:s?,image_arn:s?,region:s?,status:s?,backend:s?",
+	  "sandboxes:a" SUMMARY
+	  "?,name:s?,microvm_id:s?,endpoint:s?,image_arn:s?,region:s?,status:s?,backend:s?",
 	  MCP_READ, tool_status, NULL },
 	{ "sandbox_inspect", "All that the platform knows of a sandbox.", only_name_params,
 	  "name:s,microvm:o", MCP_READ, tool_inspect, NULL },
@@ -282,8 +293,9 @@ const struct mcp_tool mcp_tools[] = {
 	  "Writes a file, whole: missing directories are made, an old file is replaced.",
 	  fs_write_params, "path:s,bytes_written:i", MCP_DESTRUCTIVE | MCP_IDEMPOTENT,
 	  tool_fs_write, NULL },
-	{ "sandbox_fs_list", "Lists a directory.", fs_list_params, "path:s,entries:a", MCP_READ,
-	  tool_fs_list, NULL },
+	{ "sandbox_fs_list", "Lists a directory.", fs_list_params,
+	  "path:s,entries:a{name:s,is_dir:b~,is_symlink:b~,size:n~,mode:s~,mtime:n~,error:s~}",
+	  MCP_READ, tool_fs_list, NULL },
 	{ "sandbox_fs_mkdir", "Makes a directory and its parents.", fs_path_params,
 	  "path:s,created:b", MCP_IDEMPOTENT, tool_fs_mkdir, NULL },
 	{ "sandbox_fs_remove",
@@ -314,21 +326,24 @@ const struct mcp_tool mcp_tools[] = {
 	  NULL },
 	{ "sandbox_metrics",
 	  "CPU and memory of a sandbox, in percent, and all that its agent measures.",
-	  only_name_params, "name:s,microvm_id:s,metrics:o,live:o", MCP_READ, tool_metrics, NULL },
+	  only_name_params, "name:s,microvm_id:s,metrics:" METRICS ",live:o", MCP_READ,
+	  tool_metrics, NULL },
 	{ "sandbox_metrics_all", "CPU and memory of every sandbox that runs.", none_params,
-	  "sandboxes:a", MCP_READ, tool_metrics_all, NULL },
+	  "sandboxes:a{name:s,microvm_id:s,metrics:" METRICS "~,error:s~}", MCP_READ,
+	  tool_metrics_all, NULL },
 	{ "sandbox_metrics_stream", "CPU and memory of a sandbox, several times.",
-	  metrics_stream_params, "name:s,samples:a", MCP_READ, tool_metrics_stream, NULL },
+	  metrics_stream_params, "name:s,samples:a{sample:i,at:s,metrics:" METRICS "}", MCP_READ,
+	  tool_metrics_stream, NULL },
 	{ "image_list", "Lists the images that sandboxes can start from.", image_list_params,
-	  "managed:b,count:i,images:a", MCP_READ, tool_image_list, NULL },
+	  "managed:b,count:i,images:a" IMAGE, MCP_READ, tool_image_list, NULL },
 	{ "image_inspect", "One image, by NAME or NAME:VERSION.", image_inspect_params,
 	  "managed:b,image:o", MCP_READ, tool_image_inspect, NULL },
 	{ "image_remove",
 	  "Deletes an image: NAME:VERSION, or all versions of NAME. Needs confirm: true.",
-	  image_remove_params, "image_arn:s,removed:b,versions:a", MCP_DESTRUCTIVE | MCP_CAREFUL,
+	  image_remove_params, "image_arn:s,removed:b,versions:as", MCP_DESTRUCTIVE | MCP_CAREFUL,
 	  tool_image_remove, NULL },
 	{ "image_prune", "Deletes old versions of images that nothing uses. Needs confirm: true.",
-	  image_prune_params, "removed:a,kept:a,removed_count:i", MCP_DESTRUCTIVE | MCP_CAREFUL,
+	  image_prune_params, "removed:as,kept:as,removed_count:i", MCP_DESTRUCTIVE | MCP_CAREFUL,
 	  tool_image_prune, NULL },
 	{ "sandbox_exec_start",
 	  "Starts a program that runs on; its session is for sandbox_exec_poll, _write, _signal and _close.",
@@ -346,13 +361,15 @@ const struct mcp_tool mcp_tools[] = {
 	{ "sandbox_exec_close",
 	  "Kills a session if it runs, with all it has started, and forgets its output.",
 	  session_params, "session:s,closed:b", MCP_DESTRUCTIVE, tool_exec_close, NULL },
-	{ "sandbox_exec_list", "The sessions of a sandbox.", only_name_params, "sessions:a",
+	{ "sandbox_exec_list", "The sessions of a sandbox.", only_name_params, "sessions:a" SESSION,
 	  MCP_READ, tool_exec_list, NULL },
 	{ "sandbox_branch",
 	  "Copies a sandbox, with its memory, processes and files, into new ones that run on from this instant.",
-	  branch_params, "sandboxes:a", MCP_CAREFUL, tool_branch, NULL },
+	  branch_params, "sandboxes:a{name:s,microvm_id:s~,error:{code:s,message:s}~}", MCP_CAREFUL,
+	  tool_branch, NULL },
 	{ "sandbox_fs_watch", "Waits for changes below a path, and tells them.", watch_params,
-	  "path:s,events:a,truncated:b", MCP_READ, tool_fs_watch, NULL },
+	  "path:s,events:a{event:s,path:s~,to:s~,type:s~,path_b64:s~,to_b64:s~},truncated:b",
+	  MCP_READ, tool_fs_watch, NULL },
 	{ "sandbox_fs_upload",
 	  "Copies a file or directory of this machine into a sandbox, as docker cp.",
 	  from_host_params, "host_path:s,dest:s,bytes_written:i,members:i",
@@ -363,10 +380,9 @@ const struct mcp_tool mcp_tools[] = {
 	  tool_fs_tree, NULL },
 	{ "sandbox_forward_start",
 	  "Makes a TCP port of a sandbox reachable at 127.0.0.1:local_port of this machine, until sandbox_forward_stop or the end of this server.",
-	  forward_params, "name:s,address:s,local_port:i,port:i", MCP_OPEN | MCP_CAREFUL,
-	  tool_forward_start, NULL },
+	  forward_params, FORWARD, MCP_OPEN | MCP_CAREFUL, tool_forward_start, NULL },
 	{ "sandbox_forward_list", "The ports that this server forwards.", none_params,
-	  "forwards:a,count:i", MCP_READ, tool_forward_list, NULL },
+	  "forwards:a{" FORWARD "},count:i", MCP_READ, tool_forward_list, NULL },
 	{ "sandbox_forward_stop", "Ends a forward, with its connections.", forward_stop_params,
 	  "local_port:i,stopped:b", MCP_IDEMPOTENT, tool_forward_stop, NULL },
 	{ "snapshot_create", "Keeps a copy of a sandbox, with its memory and disk, under a name.",
@@ -374,8 +390,9 @@ const struct mcp_tool mcp_tools[] = {
 	{ "snapshot_restore", "Makes a new sandbox that goes on where the snapshot was taken.",
 	  snapshot_params, "name:s,microvm_id:s,snapshot:s", MCP_CAREFUL, tool_snapshot_restore,
 	  NULL },
-	{ "snapshot_list", "Lists the snapshots.", none_params, "snapshots:a,count:i", MCP_READ,
-	  tool_snapshot_list, NULL },
+	{ "snapshot_list", "Lists the snapshots.", none_params,
+	  "snapshots:a{name:s,source:s,image:s,memory:b,bytes:i,created:i,broken:s?},count:i",
+	  MCP_READ, tool_snapshot_list, NULL },
 	{ "snapshot_remove", "Deletes a snapshot.", snapshot_name_params, "snapshot:s,removed:b",
 	  MCP_DESTRUCTIVE | MCP_CAREFUL, tool_snapshot_remove, NULL },
 	{ .name = NULL },

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host/mcp/args.h"
+#include "host/mcp/schema.h"
 #include "host/mcp/server.h"
 #include "lib/fd.h"
 #include "lib/pretty.h"
@@ -171,6 +172,22 @@ static void on_stage(void *arg, const char *stage, int64_t ms)
 	job_progress(arg, (double)ms / 1000, 0, stage);
 }
 
+/* What a guest, a file or AWS says in it may be of another type than it should. */
+static int check_data(const struct mcp_job *j, struct err *e)
+{
+	AUTO_JSN *schema = schema_of(j->tool->result);
+
+	if (!schema)
+		return -ENOMEM;
+	if (schema_fits(schema, j->data))
+		return 0;
+	return err_set(
+		e, ERR_INTERNAL, 0,
+		"what there is to answer is not as the outputSchema of %s says: the sandbox's agent may be of "
+		"another version",
+		j->tool->name);
+}
+
 NORETURN static void run_tool(const struct mcp_call *c, struct mcp_job *j)
 {
 	const cJSON *given = jsn_get(c->msg.params, "arguments");
@@ -193,6 +210,8 @@ NORETURN static void run_tool(const struct mcp_call *c, struct mcp_job *j)
 	if (!(j->tool->flags & MCP_CAREFUL))
 		unblock();
 	r = j->tool->run(j, &e);
+	if (r >= 0)
+		r = check_data(j, &e);
 	job_log(j, MCP_LOG_DEBUG, "%s after %lld ms",
 		r >= 0	  ? "done"
 		: j->code ? j->code

@@ -91,6 +91,14 @@ def hostile(home):
         same(s.end(), 0, "it ends with its input")
 
 
+def vague(schema, where):
+    """The lists in SCHEMA whose items are not described: [] when all are."""
+    bad = [where] if schema.get("type") in ("array", ["array", "null"]) and schema.get("items", {}) in ({}, {"type": "object"}) else []
+    for name, part in {"[]": schema.get("items", {}), **schema.get("properties", {})}.items():
+        bad += vague(part, f"{where}.{name}") if part else []
+    return bad
+
+
 def lists(home):
     with _mcp.Server(home) as s:
         same(sorted(s.info["result"]["capabilities"]), ["logging", "resources", "tools"], "capabilities")
@@ -112,6 +120,7 @@ def lists(home):
         by_name = {t["name"]: {k: v for k, v in t.items() if k != "name"} for t in s.ask("tools/list")["result"]["tools"]}
         for name, want in golden.items():
             same(by_name.get(name), want, f"{name} is what it was: schemas, annotations, description")
+        same([x for n, t in by_name.items() for x in vague(t["outputSchema"], n)], [], "each list in a result says what its items are")
         same([r["uri"].split("//")[1] for r in s.ask("resources/list")["result"]["resources"]],
              ["runtime", "infra", "sandboxes", "images", "policy", "schemas/sandbox-create"], "resources")
         for uri in ("infra", "sandboxes", "policy", "schemas/sandbox-create"):
@@ -182,7 +191,7 @@ def changes(home):
 
 
 def unreadable(home):
-    """A machine whose own record cannot be read: nobody knows what state it is in, or what network it has."""
+    """A machine whose own record cannot be read: nobody knows what state it is in, or what network it has. And odd outputs of asb infra."""
     box = "local-0123456789abcdef"
     folder = os.path.join(home.path, ".agent_sandbox")
     os.makedirs(os.path.join(folder, "local/vms", box), mode=0o700)
@@ -195,6 +204,11 @@ def unreadable(home):
         same([s.error(t, name="odd", **a)["code"] for t, a in (("sandbox_fs_list", {}), ("sandbox_metrics", {}), ("sandbox_exec_list", {}))],
              ["policy_denied"] * 3, "a read-only server resumes nothing that it cannot read the state of")
         ok(s.error("sandbox_fs_list", name="gone")["code"] != "policy_denied", "one that is not there is not there")
+    with open(os.path.join(folder, "infra-state.json"), "w", encoding="utf-8") as f:
+        json.dump({"stacks": {"p/dev": {"outputs": {"build_bucket": 7}}}}, f)
+    with _mcp.Server(home) as s:
+        e = s.error("infra_outputs")
+        ok(e["code"] == "internal" and "outputSchema of infra_outputs" in e["message"], "what does not fit the outputSchema is not answered", e)
     with _mcp.Server(home, "--no-network") as s:
         same(s.error("sandbox_branch", name="odd", names=["copy"])["code"], "policy_denied", "--no-network copies nothing that it cannot read the network of")
     shutil.rmtree(folder)

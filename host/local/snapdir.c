@@ -249,10 +249,12 @@ int snapdir_publish(struct snap_new *n, struct snap_meta *m, struct err *e)
 		(void)err_set(e, ERR_EXISTS, 0, "there is a snapshot named '%s' already", m->name);
 		return -EEXIST;
 	}
+	r = sync_root();
+	if (r < 0 && rename(path, n->path) == 0) /* who is told that it failed finds none */
+		return err_set(e, ERR_IO, -r, "the snapshot cannot be brought to the disk");
 	n->path[0] = '\0';
 	(void)unlinkat(n->dirfd, "lock", 0);
-	r = sync_root();
-	return r < 0 ? err_set(e, ERR_IO, -r, "%s", path) : 0;
+	return 0;
 }
 
 /* --- removing --- */

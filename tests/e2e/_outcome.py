@@ -75,7 +75,7 @@ def still_works(w, _):
     return w.works("box", True) or (f"left over: {w.leftovers()}" if w.leftovers() else None)
 
 
-def snapshot_whole(w, _):
+def snapshot_whole(w, r):
     """The box goes on; the snapshot is whole or not there, and then it can be made. It has memory unless the box had lost its own."""
     names = w.names()
     problem = w.works("box", True) if "box" in names else f"the box is gone: {names}"
@@ -83,6 +83,8 @@ def snapshot_whole(w, _):
         return problem
     memory = names["box"] != "TERMINATED"
     if json.loads(w.h.call("snapshot", "ls", "--json").stdout)["snapshots"]:
+        if r.returncode == 1:
+            return f"it is there: {r}"
         memory = True
     else:
         r = w.h.call("snapshot", "create", "box", "shot")

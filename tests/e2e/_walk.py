@@ -13,7 +13,7 @@ is whole (_shape.py reads them all); that what is to be gone has its name free; 
 its marks. What stands still is started, and what is gone is made, where that has not been done yet for a folder of this
 shape: all that asb looks at when it starts a sandbox is in the folder, its files are whole, so what differs from one step to
 another can only be which files there are, what the small ones say and which are linked, and that is the shape. A
-shape is proved once in each walk, whatever fault led to it.
+shape is proved once in each walk, whatever fault led to it, and once more if the command says that it failed.
 
 A world in which a sandbox runs is used again when it is what it was before the command: the same machine, the same shape.
 """
@@ -198,7 +198,7 @@ class Walk:
             return problem
         seen = " ".join(f"{n}={s}" for n, s in sorted(names.items())) or "nothing"
         self.outcomes[seen] = self.outcomes.get(seen, 0) + 1
-        key = self.other is not None, str(names), shape(self.w.state)
+        key = self.other is not None, r.returncode == 1, str(names), shape(self.w.state)
         if key in self.proved:
             left = self.w.leftovers(collect="prune")
             self.tidy(names)

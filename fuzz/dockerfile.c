@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LINK: host/aws/dockerfile.c host/aws/dockertext.c host/aws/dockercopy.c */
-/* A Dockerfile of somebody. What is asked of its context is a clean path below it, and a refusal names a line that there is. */
+/* A Dockerfile of somebody. What is asked of its context is a clean path below it; a refusal, or a note, names a line that there is. */
 #include <stdio.h>
 
 #include "fuzz/fuzz.h"
@@ -22,26 +22,31 @@ static bool has(void *arg, const char *path)
 static bool refused(const char *s, size_t n, bool everything, unsigned *ret_line)
 {
 	const struct dockerfile_context c = { has, NULL };
-	struct err e = ERR_INIT;
+	struct err e = ERR_INIT, note = ERR_INIT;
+	int r;
 
 	all = everything;
-	if (dockerfile_check(s, n, &c, &e) == 0)
+	r = dockerfile_check(s, n, &c, &note, &e);
+	if (r == 0 && !note.code)
 		return false;
-	if (sscanf(e.msg, "Dockerfile:%u: ", ret_line) != 1 || *ret_line < 1)
+	if (sscanf(r < 0 ? e.msg : note.msg, "Dockerfile:%u: ", ret_line) != 1 || *ret_line < 1 ||
+	    (r < 0 && note.code))
 		abort();
-	return true;
+	return r < 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
 	char *s = fuzz_text(p, n);
-	unsigned lines = 1, line;
+	unsigned lines = 1, line = 1;
+	bool no;
 
 	for (size_t i = 0; i < n && s[i]; i++)
 		lines += s[i] == '\n';
-	if (refused(s, n, false, &line) && line > lines)
+	no = refused(s, n, false, &line);
+	if (line > lines)
 		abort();
-	if (refused(s, n, true, &line) && !refused(s, n, false, &line)) /* less in it, fewer good */
+	if (refused(s, n, true, &line) && !no) /* less in it, fewer good */
 		abort();
 	free(s);
 	return 0;

@@ -24,10 +24,11 @@ struct image_spec {	    /* what a build makes; strings borrowed */
 	int64_t start_ns; /* what that start may take */
 	bool cold;	  /* no template, nothing boots */
 	/* Of a platform. */
-	const char *bucket; /* where it finds the source */
-	const char *role;   /* what the build may do */
-	bool rebuild;	    /* also what has not changed */
-	bool unchecked;	    /* also what is known to fail */
+	const char *bucket;		/* where it finds the source */
+	const char *role;		/* what the build may do */
+	bool rebuild;			/* also what has not changed */
+	bool unchecked;			/* also what is known to fail */
+	void (*warn)(const char *text); /* at once, and the build goes on; NULL = nobody is told */
 };
 
 struct image_built {		       /* what came of it, also when it failed; image_built_done */

@@ -21,6 +21,7 @@
 #define IGNORE_MAX   (64U << 10)
 #define PATTERNS_MAX 512
 #define FIXED_TIME   1767225600 /* 2026-01-01 */
+#define HASH_SHOWN   16		/* digits of it in a key */
 
 struct zipping {
 	struct archive *a;
@@ -29,7 +30,8 @@ struct zipping {
 	struct buf ignore; /* the text of .dockerignore, cut into lines */
 	const char *patterns[PATTERNS_MAX];
 	size_t patterns_len, files;
-	int root; /* borrowed */
+	int root;			     /* borrowed */
+	const volatile sig_atomic_t *cancel; /* NULL = never */
 	struct err *e;
 };
 
@@ -111,13 +113,22 @@ static int archive_failed(const struct zipping *z, const char *path)
 	return err_set(z->e, ERR_TOO_BIG, 0, "packing %.200s: %s", path, why ? why : "failed");
 }
 
+static int cancelled(const struct zipping *z, const char *path)
+{
+	return z->cancel && *z->cancel ? err_set(z->e, ERR_UNAVAILABLE, EINTR, "packing %s", path)
+				       : 0;
+}
+
 static int copy_bytes(struct zipping *z, int fd, const char *path, int64_t left)
 {
 	static char block[1 << 16];
 
 	while (left > 0) {
-		ssize_t n = read(fd, block, sizeof(block));
+		int r = cancelled(z, path);
+		ssize_t n = r < 0 ? 0 : read(fd, block, sizeof(block));
 
+		if (r < 0)
+			return r;
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -165,6 +176,24 @@ static int open_link(int root, const char *path)
 	return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
 
+/* WHY: the errno of a file that could not be opened. */
+static int not_opened(const struct zipping *z, const char *path, bool is_link, int why)
+{
+	static const char instead[] =
+		"put the file itself there, or name the link in .dockerignore";
+
+	if (why == EXDEV)
+		return err_set(z->e, ERR_INVALID, 0,
+			       "%s is a symbolic link out of the folder, or an absolute one: %s",
+			       path, instead);
+	if (is_link && (why == ENOSYS || why == EPERM)) /* before Linux 5.6, or a seccomp filter */
+		return err_set(z->e, ERR_UNSUPPORTED, 0,
+			       "%s is a symbolic link, and this system has no openat2 to follow it "
+			       "safely: %s",
+			       path, instead);
+	return err_set(z->e, ERR_IO, why, "cannot read %s", path);
+}
+
 static int add_one(struct zipping *z, int dir, const char *name, const char *path, unsigned depth)
 {
 	AUTO_FD fd = -1;
@@ -179,13 +208,8 @@ static int add_one(struct zipping *z, int dir, const char *name, const char *pat
 	fd = S_ISLNK(link.st_mode)
 		     ? open_link(z->root, path)
 		     : openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 && errno == EXDEV)
-		return err_set(z->e, ERR_INVALID, 0,
-			       "%s is a symbolic link out of the folder, or an absolute one: put "
-			       "the file itself there, or name the link in .dockerignore",
-			       path);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(z->e, ERR_IO, errno, "cannot read %s", path);
+		return not_opened(z, path, S_ISLNK(link.st_mode), errno);
 	if (S_ISDIR(st.st_mode))
 		return add_folder(z, fd, path, depth + 1);
 	return add_file(z, fd, path, &st);
@@ -220,6 +244,8 @@ static int add_folder(struct zipping *z, int dir, const char *path, unsigned dep
 		if (r == 0 &&
 		    str_format(sub, sizeof(sub), "%s%s%s", path, *path ? "/" : "", name) < 0)
 			r = err_set(z->e, ERR_TOO_BIG, 0, "%s: the path is too long", path);
+		if (r == 0)
+			r = cancelled(z, sub);
 		if (r == 0 && !left_out(z, sub, name))
 			r = add_one(z, dir, name, sub, depth);
 		free(list[i]);
@@ -238,9 +264,30 @@ bool artefact_has(const struct buf *names, const char *path)
 	return false;
 }
 
-int artefact_zip(const char *dir, struct buf *ret, struct buf *names, struct err *e)
+int artefact_key(const char *image, const char *sha, char ret[static ARTEFACT_KEY_MAX])
 {
-	struct zipping z = { .out = ret, .names = names, .e = e, .a = archive_write_new() };
+	return str_format(ret, ARTEFACT_KEY_MAX, ARTEFACT_PREFIX "%s-%.*s.zip", image, HASH_SHOWN,
+			  sha);
+}
+
+bool artefact_is_key(const char *image, const char *key)
+{
+	size_t n = strlen(image);
+
+	if (!str_starts(key, ARTEFACT_PREFIX))
+		return false;
+	key += strlen(ARTEFACT_PREFIX);
+	return strncmp(key, image, n) == 0 && key[n] == '-' &&
+	       strspn(key + n + 1, "0123456789abcdef") == HASH_SHOWN &&
+	       strcmp(key + n + 1 + HASH_SHOWN, ".zip") == 0;
+}
+
+int artefact_zip(const char *dir, const volatile sig_atomic_t *cancel, struct buf *ret,
+		 struct buf *names, struct err *e)
+{
+	struct zipping z = {
+		.out = ret, .names = names, .cancel = cancel, .e = e, .a = archive_write_new()
+	};
 	AUTO_FD fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = 0;
 

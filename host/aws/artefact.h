@@ -2,6 +2,7 @@
 #ifndef ASB_AWS_ARTEFACT_H
 #define ASB_AWS_ARTEFACT_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include "lib/buf.h"
@@ -18,10 +19,23 @@
 #define ARTEFACT_FILES_MAX 20000
 #define ARTEFACT_DEPTH_MAX 32
 
-/* RET is initialised here, and to be released in any case. NAMES (may be NULL, then nobody is told) gets the path of each file, with a NUL. */
-int artefact_zip(const char *dir, struct buf *ret, struct buf *names, struct err *e) MUST_CHECK;
+/*
+ * RET is initialised here, and to be released in any case. NAMES (may be NULL, then nobody is told) gets the path of each file, with a NUL.
+ * -EINTR when *CANCEL (may be NULL) is set. ERR_UNSUPPORTED for a link where the system has no openat2.
+ */
+int artefact_zip(const char *dir, const volatile sig_atomic_t *cancel, struct buf *ret,
+		 struct buf *names, struct err *e) MUST_CHECK;
 #define ARTEFACT_NAMES_MAX (32U << 20) /* of all paths: a cap for NAMES */
 /* Whether PATH ("a/b") is one of NAMES, or a folder of one. */
 bool artefact_has(const struct buf *names, const char *path);
+
+/*
+ * The object that a zip with the SHA-256 SHA (hexadecimal) is in the bucket, for IMAGE: "microvm-images/IMAGE-<16 digits of it>.zip".
+ * Roles and the bucket's lifecycle know the prefix. -ENOSPC.
+ */
+#define ARTEFACT_PREFIX	 "microvm-images/"
+#define ARTEFACT_KEY_MAX 160
+int artefact_key(const char *image, const char *sha, char ret[static ARTEFACT_KEY_MAX]) MUST_CHECK;
+bool artefact_is_key(const char *image, const char *key); /* KEY is of such a form */
 
 #endif

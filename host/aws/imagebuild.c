@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
-#include "host/aws/artefact.h"
-#include "host/aws/dockerfile.h"
+#include "host/aws/guestdir.h"
 #include "host/aws/imageops.h"
 #include "host/aws/logs.h"
 #include "host/aws/ops.h"
 #include "host/aws/poll.h"
 #include "host/aws/s3.h"
-#include "host/aws/sigv4.h"
 #include "host/aws/vm.h"
 #include "host/backend.h"
-#include "lib/fd.h"
 #include "lib/loop.h"
 #include "lib/str.h"
 
@@ -33,8 +29,8 @@ struct building {
 	const struct image_spec *s;
 	const struct progress *p;
 	struct image_place at;
-	struct buf zip;
-	char arn[IMAGE_ARN_MAX], base[IMAGE_ARN_MAX], object[160];
+	struct guestdir guest;
+	char arn[IMAGE_ARN_MAX], base[IMAGE_ARN_MAX];
 	struct image_state now;
 	char version[IMAGE_VERSION_MAX]; /* the one that is made */
 	int64_t began_ns, began_ms;
@@ -76,50 +72,13 @@ static int check_spec(const struct image_spec *s, struct err *e)
 				 s->bucket ? "role" : "bucket", s->bucket ? "role" : "bucket");
 }
 
-static bool is_packed(void *names, const char *path)
-{
-	return artefact_has(names, path);
-}
-
-/* The text of the Dockerfile; a folder without is told before anything is packed. */
-static int read_dockerfile(struct building *b, struct buf *ret, struct err *e)
-{
-	AUTO_FD dir = open(b->s->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r;
-
-	if (dir < 0)
-		return err_set(e, ERR_NOT_FOUND, errno, "%.200s", b->s->source);
-	r = fd_read_file(dir, "Dockerfile", ret);
-	if (r == -ENOENT)
-		return err_set(e, ERR_NOT_FOUND, 0,
-			       "%.200s has no Dockerfile (asb image init makes a folder that has)",
-			       b->s->source);
-	return r < 0 ? err_set(e, ERR_IO, -r, "%.200s/Dockerfile", b->s->source) : 0;
-}
-
 static int pack(struct building *b, struct err *e)
 {
-	AUTO_BUF text, names;
-	const struct dockerfile_context has = { is_packed, &names };
-	char sha[SIGV4_HASH_LEN + 1];
 	int r;
 
-	buf_init(&text, DOCKERFILE_MAX);
-	buf_init(&names, ARTEFACT_NAMES_MAX);
 	step(b, "pack");
-	r = read_dockerfile(b, &text, e);
-	if (r == 0) {
-		buf_done(&b->zip);
-		r = artefact_zip(b->s->source, &b->zip, &names, e);
-	}
-	if (r == 0 && !b->s->unchecked)
-		r = dockerfile_check(text.p ? text.p : "", text.len, &has, e);
-	if (r < 0)
-		return r;
-	sigv4_hash(b->zip.p, b->zip.len, sha);
-	r = str_format(b->object, sizeof(b->object), "microvm-images/%s-%.16s.zip", b->s->name,
-		       sha);
-	return r < 0 ? err_set(e, ERR_INTERNAL, -r, "the zip's name") : 0;
+	r = guestdir_read(b->s->source, b->s->name, b->p ? b->p->cancel : NULL, &b->guest, e);
+	return r < 0 || b->s->unchecked ? r : guestdir_refusal(&b->guest, e);
 }
 
 /* --- what there is --- */
@@ -147,7 +106,7 @@ static int is_same(struct building *b, const cJSON *doc, struct err *e)
 		jsn_get(cJSON_GetArrayItem(jsn_get(doc, "resources"), 0), "minimumMemoryInMiB");
 	char uri[400];
 	uint64_t base = 0;
-	int r = str_format(uri, sizeof(uri), "s3://%s/%s", b->s->bucket, b->object);
+	int r = str_format(uri, sizeof(uri), "s3://%s/%s", b->s->bucket, b->guest.key);
 
 	if (r < 0 || !same_text(jsn_get(doc, "codeArtifact"), "uri", uri) ||
 	    !same_text(doc, "buildRoleArn", b->s->role) ||
@@ -218,9 +177,9 @@ static int upload(struct building *b, struct err *e)
 {
 	const struct s3_object o = { .bucket = b->s->bucket,
 				     .owner = b->at.account,
-				     .key = b->object,
-				     .body = b->zip.p,
-				     .len = b->zip.len,
+				     .key = b->guest.key,
+				     .body = b->guest.zip.p,
+				     .len = b->guest.zip.len,
 				     .told = told,
 				     .told_arg = b };
 	int r;
@@ -236,7 +195,7 @@ static int make(struct building *b, struct err *e)
 	struct image_recipe i = { .name = b->s->name,
 				  .arn = b->arn[0] ? b->arn : NULL,
 				  .bucket = b->s->bucket,
-				  .object = b->object,
+				  .object = b->guest.key,
 				  .build_role = b->s->role,
 				  .base = b->base,
 				  .tag = IMAGE_TAG,
@@ -389,6 +348,8 @@ static int run(struct building *b, struct err *e)
 		r = 0;
 	} else if (r == 0) {
 		version = b->version;
+		if (b->s->warn && b->guest.note.code && !b->s->unchecked)
+			b->s->warn(b->guest.note.msg);
 		r = upload(b, e);
 		if (r == 0)
 			r = make(b, e);
@@ -408,7 +369,6 @@ int imagebuild_aws(const struct image_spec *s, const struct progress *p, struct 
 
 	*ret = (struct image_built){ .step = NULL };
 	b.began_ms = aws_now_s() * 1000 - EARLIER_MS;
-	buf_init(&b.zip, 1);
 	r = check_spec(s, e);
 	if (r == 0)
 		r = aws_session(NULL, &b.at.a, e);
@@ -417,6 +377,6 @@ int imagebuild_aws(const struct image_spec *s, const struct progress *p, struct 
 		r = run(&b, e);
 		fetch_cancel(b.at.a->fetch, NULL);
 	}
-	buf_done(&b.zip);
+	guestdir_done(&b.guest);
 	return r;
 }

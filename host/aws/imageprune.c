@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "host/aws/artefact.h"
 #include "host/aws/imageops.h"
 #include "host/aws/ops.h"
 #include "host/aws/poll.h"
@@ -18,7 +19,6 @@
  */
 
 #define ITEMS_MAX 20000 /* of any one list */
-#define ARTEFACTS "microvm-images/"
 
 struct pruning {
 	struct image_place at;
@@ -179,22 +179,16 @@ static bool is_shared(const struct pruned *p, const cJSON *version)
 	return false;
 }
 
-/* "s3://BUCKET/microvm-images/NAME-<16 hex>.zip", as asb image build calls them: *RET_KEY points into URI. */
+/* "s3://BUCKET/KEY", as asb image build calls them: *RET_KEY points into URI. */
 static bool is_ours(const struct pruned *p, const char *uri, char *bucket, size_t size,
 		    const char **ret_key)
 {
-	const char *slash = str_starts(uri, "s3://") ? strchr(uri + 5, '/') : NULL, *s;
-	size_t n = strlen(p->name);
+	const char *slash = str_starts(uri, "s3://") ? strchr(uri + 5, '/') : NULL;
 
 	if (!slash || str_format(bucket, size, "%.*s", (int)(slash - uri - 5), uri + 5) < 0)
 		return false;
 	*ret_key = slash + 1;
-	s = slash + 1;
-	if (!str_starts(s, ARTEFACTS))
-		return false;
-	s += strlen(ARTEFACTS);
-	return strncmp(s, p->name, n) == 0 && s[n] == '-' &&
-	       strspn(s + n + 1, "0123456789abcdef") == 16 && strcmp(s + n + 17, ".zip") == 0;
+	return artefact_is_key(p->name, slash + 1);
 }
 
 static int remove_artefact(const struct pruning *u, const struct pruned *p, const cJSON *version,

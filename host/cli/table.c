@@ -386,9 +386,9 @@ const struct command cli_commands[] = {
 	  .about =
 		  "Does what asb infra preview shows, tells each step on stderr, and prints the outputs. Each thing is "
 		  "recorded before it is made; after an end in the middle, up goes on where it was.\n\n"
-		  "What was there before is used, and never changed or deleted. The image is built anew when its "
-		  "folder, its base image or its build role has changed. Several stacks are set up at the same "
-		  "time, --parallelism 1: one after the other; one that fails does not stop the others.",
+		  "What was there before is used, and never changed or deleted. The image is built anew when its folder, its base image or its "
+		  "build role has changed; a Dockerfile that is known to fail is refused first (--no-check). Several stacks are set up at the "
+		  "same time, --parallelism 1: one after the other; one that fails does not stop the others.",
 	  .examples = EXAMPLES("asb infra up", "asb infra up -f stacks/ --stack prod") },
 	{ .name = "infra refresh",
 	  .args = takes_no_args,

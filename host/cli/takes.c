@@ -162,12 +162,12 @@ const enum opt_id takes_place_opts[] = { PLACE,	      OPT_JSON, OPT_QUIET,
 const enum opt_id takes_gc_opts[] = { OPT_YES,	 OPT_DRY_RUN, PLACE,	OPT_JSON,
 				      OPT_QUIET, OPT_HELP,    OPT_COUNT };
 const enum opt_id takes_plain_opts[] = { OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP, OPT_COUNT };
-const enum opt_id takes_infra_up_opts[] = { OPT_CONFIG,	 OPT_STACK, OPT_REBUILD, OPT_PARALLELISM,
-					    OPT_PROFILE, OPT_JSON,  OPT_QUIET,	 OPT_VERBOSE,
-					    OPT_HELP,	 OPT_COUNT };
-const enum opt_id takes_infra_preview_opts[] = { OPT_CONFIG,  OPT_STACK, OPT_REBUILD,
-						 OPT_PROFILE, OPT_JSON,	 OPT_QUIET,
-						 OPT_VERBOSE, OPT_HELP,	 OPT_COUNT };
+const enum opt_id takes_infra_up_opts[] = { OPT_CONFIG,	     OPT_STACK,	  OPT_REBUILD, OPT_NO_CHECK,
+					    OPT_PARALLELISM, OPT_PROFILE, OPT_JSON,    OPT_QUIET,
+					    OPT_VERBOSE,     OPT_HELP,	  OPT_COUNT };
+const enum opt_id takes_infra_preview_opts[] = { OPT_CONFIG,  OPT_STACK, OPT_REBUILD, OPT_NO_CHECK,
+						 OPT_PROFILE, OPT_JSON,	 OPT_QUIET,   OPT_VERBOSE,
+						 OPT_HELP,    OPT_COUNT };
 const enum opt_id takes_infra_refresh_opts[] = { OPT_CONFIG, OPT_STACK,	  OPT_PROFILE, OPT_JSON,
 						 OPT_QUIET,  OPT_VERBOSE, OPT_HELP,    OPT_COUNT };
 const enum opt_id takes_infra_destroy_opts[] = { OPT_CONFIG,	  OPT_STACK,	   OPT_YES,

@@ -151,6 +151,11 @@ static int build_on(const struct cli *c, struct image_spec *s, struct progress *
 	return r < 0 ? r : b->images->build(s, p, ret, e);
 }
 
+static void on_warning(const char *text)
+{
+	out_warn("%s", text);
+}
+
 int cmd_image_build(const struct cli *c)
 {
 	struct image_spec s = { .source = c->names[0],
@@ -162,7 +167,8 @@ int cmd_image_build(const struct cli *c)
 				.bucket = c->val[OPT_BUCKET].text,
 				.role = c->val[OPT_BUILD_ROLE].text,
 				.rebuild = c->val[OPT_REBUILD].set,
-				.unchecked = c->val[OPT_NO_CHECK].set };
+				.unchecked = c->val[OPT_NO_CHECK].set,
+				.warn = on_warning };
 	struct image_built b = { .step = NULL };
 	struct progress p;
 	struct err e = ERR_INIT;

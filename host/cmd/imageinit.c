@@ -106,7 +106,7 @@ static int put_base(const struct init *i, struct buf *b, struct err *e)
 	buf_done(b);
 	*b = text;
 	buf_init(&text, 1);
-	return dockerfile_check(b->p, b->len, NULL, e);
+	return dockerfile_check(b->p, b->len, NULL, NULL, e);
 }
 
 static int write_part(struct init *i, const struct part *p, struct err *e)

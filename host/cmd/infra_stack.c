@@ -78,13 +78,30 @@ static int refusal(const struct stack *s, struct err *e)
 		 : 0;
 }
 
+/* What is known to fail is not sent to a build. Where nothing is built it does not matter. */
+static int preflight(const struct cli *c, const struct stack *s, struct err *e)
+{
+	int r;
+
+	if (c->val[OPT_NO_CHECK].set || !plan_builds(&s->plan))
+		return 0;
+	if (s->guest.note.code)
+		out_warn("%s: %s", s->key, s->guest.note.msg);
+	r = guestdir_refusal(&s->guest, e);
+	return r < 0 ? err_wrap(e, "%s: image.guest_dir %s", s->c->file,
+				s->c->text[INFRA_GUEST_DIR])
+		     : 0;
+}
+
 static int preview(const struct cli *c, struct stack *s, cJSON *doc, struct err *e)
 {
 	int r = stack_plan_up(s, c->val[OPT_REBUILD].set, e);
 
 	if (r == 0)
 		r = tell_plan(s, doc, e);
-	return r < 0 ? r : refusal(s, e);
+	if (r == 0)
+		r = refusal(s, e);
+	return r < 0 ? r : preflight(c, s, e);
 }
 
 int cmd_infra_preview(const struct cli *c)
@@ -117,6 +134,8 @@ static int up(const struct cli *c, struct stack *s, cJSON *doc, struct err *e)
 
 	if (r == 0)
 		r = refusal(s, e);
+	if (r == 0)
+		r = preflight(c, s, e);
 	if (r == 0 && plan_doc(&s->plan, doc) < 0)
 		r = err_set(e, ERR_INTERNAL, ENOMEM, "the plan");
 	if (r == 0)

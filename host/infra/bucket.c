@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "host/aws/artefact.h"
 #include "host/aws/s3.h"
 #include "host/aws/sigv4.h"
 #include "host/infra/stack.h"
@@ -38,7 +39,7 @@ static int lifecycle(unsigned days, struct buf *out)
 	if (r == 0 && days)
 		r = buf_addf(
 			out,
-			"<Rule><ID>old-artefacts</ID><Filter><Prefix>microvm-images/</Prefix>"
+			"<Rule><ID>old-artefacts</ID><Filter><Prefix>" ARTEFACT_PREFIX "</Prefix>"
 			"</Filter><Status>Enabled</Status><Expiration><Days>%u</Days></Expiration>"
 			"<NoncurrentVersionExpiration><NoncurrentDays>%u</NoncurrentDays>"
 			"</NoncurrentVersionExpiration></Rule>",

@@ -26,7 +26,7 @@ static int make_params(struct stack *s, bool update, cJSON **ret, struct err *e)
 	const struct image_recipe i = { .name = s->c->text[INFRA_IMAGE_NAME],
 					.arn = update ? s->image_arn : NULL,
 					.bucket = s->bucket,
-					.object = s->object,
+					.object = s->guest.key,
 					.build_role = s->build_role_arn,
 					.base = s->c->text[INFRA_BASE_ARN],
 					.base_version = s->c->text[INFRA_BASE_VERSION],

@@ -8,7 +8,6 @@
 #include "host/aws/ops.h"
 #include "host/aws/s3.h"
 #include "host/aws/sigv4.h"
-#include "host/aws/artefact.h"
 #include "host/infra/stack.h"
 #include "lib/str.h"
 
@@ -75,7 +74,7 @@ void stack_names(struct stack *s)
 	want(s, RES_ROLE, INFRA_ROLE_ARN, t[INFRA_ROLE_NAME]);
 	want(s, RES_BUILD_ROLE, INFRA_BUILD_ROLE_ARN, t[INFRA_BUILD_ROLE_NAME]);
 	want(s, RES_BUCKET, INFRA_BUCKET, s->bucket);
-	want(s, RES_OBJECT, INFRA_TEXT_COUNT, s->object);
+	want(s, RES_OBJECT, INFRA_TEXT_COUNT, s->guest.key);
 	want(s, RES_IMAGE, INFRA_TEXT_COUNT, t[INFRA_IMAGE_NAME]);
 	want(s, RES_GROUP, INFRA_SECURITY_GROUP, t[INFRA_EGRESS_NAME]);
 	want(s, RES_OPERATOR, INFRA_OPERATOR_ARN, s->operator_name);
@@ -404,24 +403,20 @@ static int look_vpc(struct stack *s, struct err *e)
 /* The guest folder, and the hash of all that decides what a build of it becomes. */
 static int read_guest(struct stack *s, struct err *e)
 {
-	char *dir, zip_sha[STACK_SHA_LEN + 1];
 	AUTO_BUF all;
+	char *dir;
 	int r = infra_guest_dir(s->c, &dir, e);
 
 	buf_init(&all, 4096);
 	if (r < 0)
 		return r;
-	buf_done(&s->zip);
-	r = artefact_zip(dir, &s->zip, NULL, e);
+	guestdir_done(&s->guest);
+	r = guestdir_read(dir, s->c->text[INFRA_IMAGE_NAME], NULL, &s->guest, e);
 	free(dir);
 	if (r < 0)
 		return r;
-	sigv4_hash(s->zip.p, s->zip.len, zip_sha);
-	r = buf_addf(&all, "%s\n%s\n%s\n%s\n", zip_sha, s->c->text[INFRA_BASE_ARN],
+	r = buf_addf(&all, "%s\n%s\n%s\n%s\n", s->guest.sha, s->c->text[INFRA_BASE_ARN],
 		     s->c->text[INFRA_BASE_VERSION], s->want[RES_BUILD_ROLE].name);
-	if (r == 0)
-		r = str_format(s->object, sizeof(s->object), "microvm-images/%s-%.16s.zip",
-			       s->c->text[INFRA_IMAGE_NAME], zip_sha);
 	if (r < 0)
 		return err_set(e, ERR_INTERNAL, -r, "the guest folder");
 	sigv4_hash(all.p, all.len, s->sha);
@@ -452,7 +447,7 @@ int stack_plan_up(struct stack *s, bool rebuild, struct err *e)
 	}
 	take_record(s, RES_OBJECT);
 	if (r == 0 && (s->want[RES_BUCKET].given || s->have[RES_BUCKET].state == PLAN_READY))
-		r = look_object(s, s->object, e);
+		r = look_object(s, s->guest.key, e);
 	if (r == 0)
 		plan_up(s->want, s->have, rebuild, &s->plan);
 	return r;

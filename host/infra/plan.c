@@ -184,3 +184,15 @@ size_t plan_changes(const struct plan *p)
 	}
 	return n;
 }
+
+bool plan_builds(const struct plan *p)
+{
+	for (size_t i = 0; i < p->len; i++) {
+		enum plan_verb v = p->steps[i].verb;
+
+		if (p->steps[i].res == RES_IMAGE &&
+		    (v == PLAN_CREATE || v == PLAN_UPDATE || v == PLAN_REPLACE))
+			return true;
+	}
+	return false;
+}

@@ -62,5 +62,6 @@ void plan_destroy(const struct plan_have have[RES_COUNT], bool live, struct plan
 
 const struct plan_step *plan_refusal(const struct plan *p); /* NULL = none */
 size_t plan_changes(const struct plan *p);		    /* steps that do something to AWS */
+bool plan_builds(const struct plan *p);			    /* the image, from the guest folder */
 
 #endif

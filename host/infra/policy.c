@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/infra/policy.h"
 
+#include "host/aws/artefact.h"
+
 #define BEGIN "{\"Version\":\"2012-10-17\",\"Statement\":["
 #define END   "]}"
 
@@ -42,7 +44,7 @@ int policy_read(const struct policy_place *p, const char *bucket, struct buf *ou
 		out,
 		BEGIN
 		"{\"Sid\":\"ReadArtefacts\",\"Effect\":\"Allow\",\"Action\":[\"s3:GetObject\","
-		"\"s3:GetObjectVersion\"],\"Resource\":\"arn:%s:s3:::%s/microvm-images/*\","
+		"\"s3:GetObjectVersion\"],\"Resource\":\"arn:%s:s3:::%s/" ARTEFACT_PREFIX "*\","
 		"\"Condition\":{\"StringEquals\":{\"s3:ResourceAccount\":\"%s\"}}}" END,
 		p->partition, bucket, p->account);
 }

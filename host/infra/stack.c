@@ -16,7 +16,6 @@ int stack_open(struct stack *s, const struct infra_config *c, struct err *e)
 	int r;
 
 	*s = (struct stack){ .c = c, .lock = -1 };
-	buf_init(&s->zip, 1);
 	r = str_format(s->key, sizeof(s->key), "%s/%s", c->text[INFRA_PROJECT],
 		       c->text[INFRA_STACK]);
 	if (r < 0)
@@ -37,7 +36,7 @@ void stack_done(struct stack *s)
 	for (size_t i = 0; i < RES_COUNT; i++)
 		infra_record_done(&s->rec[i]);
 	cJSON_Delete(s->subnets);
-	buf_done(&s->zip);
+	guestdir_done(&s->guest);
 	fd_close(&s->lock);
 }
 

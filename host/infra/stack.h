@@ -4,6 +4,7 @@
 
 #include "host/aws/aws.h"
 #include "host/aws/ec2.h"
+#include "host/aws/guestdir.h"
 #include "host/aws/ops.h"
 #include "host/aws/query.h"
 #include "host/infra/config.h"
@@ -35,12 +36,12 @@ struct stack {			      /* stack_done */
 	struct plan_have have[RES_COUNT];
 	struct plan plan;
 
-	char bucket[64], object[128], operator_name[80], image_arn[STACK_ARN_MAX];
+	char bucket[64], operator_name[80], image_arn[STACK_ARN_MAX];
 	char role_arn[STACK_ARN_MAX], build_role_arn[STACK_ARN_MAX], operator_arn[STACK_ARN_MAX];
 	char vpc[EC2_ID_MAX], group[EC2_ID_MAX];
 	char connector[STACK_ARN_MAX]; /* ARN */
 	cJSON *subnets;		       /* owned: an array of ids; NULL = not looked up */
-	struct buf zip;
+	struct guestdir guest;	       /* all zero = the folder was not read */
 	char sha[STACK_SHA_LEN +
 		 1];	  /* of what the image is built from; "" = the folder was not read */
 	char version[32]; /* the image's active one */

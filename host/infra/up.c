@@ -134,16 +134,16 @@ static int do_object(struct stack *s, const struct plan_step *p, struct err *e)
 {
 	const struct s3_object zip = { .bucket = s->bucket,
 				       .owner = s->me.account,
-				       .key = s->object,
-				       .body = s->zip.p,
-				       .len = s->zip.len };
+				       .key = s->guest.key,
+				       .body = s->guest.zip.p,
+				       .len = s->guest.zip.len };
 	int r = 0;
 
 	if (stack_attr(s, RES_OBJECT, "bucket", s->bucket) < 0)
 		return err_set(e, ERR_INTERNAL, ENOMEM, "recording the guest folder");
 	if (p->verb == PLAN_UPLOAD)
 		r = s3_put_object(s->a, &zip, e);
-	return r < 0 ? r : stack_record(s, RES_OBJECT, s->object, true, false, e);
+	return r < 0 ? r : stack_record(s, RES_OBJECT, s->guest.key, true, false, e);
 }
 
 static int do_image(struct stack *s, const struct plan_step *p, struct err *e)

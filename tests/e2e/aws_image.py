@@ -128,15 +128,25 @@ def refused():
         for what, text, docker in (
                 ("another platform", "Dockerfile:1: MicroVMs are arm64", b"FROM --platform=linux/amd64 debian\nCMD x\n"),
                 ("an image of another one", "Dockerfile:2: MicroVMs are arm64", b"# x\nFROM amd64/debian:12\nCMD x\n"),
-                ("no entry point", "neither ENTRYPOINT nor CMD", b"FROM a AS b\nCMD x\nFROM debian\nCOPY --from=b /x /x\n"),
+                ("no entry point", "neither ENTRYPOINT nor CMD", b"FROM a AS b\nCMD x\nFROM scratch\nCOPY --from=b /x /x\n"),
                 ("hooks on another port", "Dockerfile:2: the hooks are called on port 9000: AGENTD_HOOK_PORT=9001", b"FROM a\nENV A=1 \\\n  AGENTD_HOOK_PORT=9001\nCMD x\n"),
                 ("a file that is not there", "Dockerfile:2: what it copies is not in the folder, or left out of the zip: app.py", b"FROM a\nCOPY guest.sh app.py /\nCMD x\n"),
                 ("one that is left out", "Dockerfile:2: what it copies is not in the folder, or left out of the zip: .env", b"FROM a\nCOPY .env /\nCMD x\n"),
                 ("one that .dockerignore names", "left out of the zip: skip.me", b"FROM a\nCOPY skip.me /\nCMD x\n")):
             s.write("guest/Dockerfile", docker)
-            s.fails(what, text, s.build())
+            ok(b"(--no-check builds it all the same)" in s.fails(what, text, s.build()).stderr, "and what would help")
         same(s.aws.calls, [], "is told before anything is asked of AWS")
         same(s.build("--no-check").stdout, b"app:1\n", "and built if that is wanted")
+        s.write("guest/Dockerfile", b"FROM ours:\x1b1\nENV A=1\n")
+        note = b"warning: Dockerfile:1: the last stage has neither ENTRYPOINT nor CMD: unless ours:?1 has one, nothing will answer the ready hook\n"
+        r = s.build()
+        ok(r.stdout == b"app:2\n" and note in r.stderr, "an image from elsewhere may have what it runs: a warning", r.stdout, r.stderr)
+        ok(s.build().stderr.count(b"warning") == 0, "which is not told when nothing is built")
+        ok(s.build("--rebuild", "--no-check").stderr.count(b"warning") == 0, "nor with --no-check")
+        s.aws.build_fails = True
+        r = s.fails("when it then fails", "error: build: app:4: ", s.build("--rebuild"))
+        ok(r.stderr.startswith(note), "the warning comes before", r.stderr)
+        s.aws.build_fails = False
         s.write("guest/Dockerfile", GOOD)
         s.fails("a size that there is not", "512m, 1g", s.build("-m", "3g"))
         s.fails("a bad name", "no image's name", s.build(name="a.b"))

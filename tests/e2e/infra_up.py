@@ -24,7 +24,7 @@ class Stack(AccountHome):
 
     def __init__(self, text=PLAIN):
         super().__init__()
-        self.write("guest/Dockerfile", "FROM scratch\n")
+        self.write("guest/Dockerfile", "FROM scratch\nCMD x\n")
         self.write("sandbox.yaml", text)
 
     def asb(self, *args, **kw):
@@ -84,7 +84,7 @@ def whole_life():
 
 
 def changes(s):
-    s.write("guest/Dockerfile", "FROM scratch\nRUN x\n")
+    s.write("guest/Dockerfile", "FROM scratch\nRUN x\nCMD x\n")
     same({k: v for k, v in s.plan().items() if v != "keep"}, {"guest_object": "upload", "image": "update"}, "another guest folder")
     s.good("up builds it", "up")
     same((s.aws.images[IMAGE]["built"], s.record()["resources"]["image"]["attrs"]["version"]), (2, "2.0"), "as the second version")
@@ -196,6 +196,39 @@ def goes_wrong():
         same(one_line(s.asb("up").stderr), ["error: sandbox.yaml:1:10: project: text is wanted; put '1' into quotes"], "a wrong file")
         r = s.asb("up", env={"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
         same(r.returncode, 1, "is told before AWS is asked")
+
+
+def preflight():
+    """A Dockerfile that is known to fail is not sent to a build; where none is due it does not matter."""
+    with Stack() as s:
+        s.aws.slow = 0
+        bad = "sandbox.yaml: image.guest_dir ./guest: Dockerfile:2: what it copies is not in the folder, or left out of the zip: app.py"
+        for what, text, docker in (("a file that is not there", bad, "FROM a\nCOPY app.py /\nCMD x\n"),
+                                   ("nothing to run", "neither ENTRYPOINT nor CMD, so that nothing would answer", "FROM scratch\n"),
+                                   ("another platform", "Dockerfile:1: MicroVMs are arm64", "FROM amd64/debian\nCMD x\n"),
+                                   ("another port", "the hooks are called on port 9000", "FROM a\nENV AGENTD_HOOK_PORT=1\nCMD x\n")):
+            s.write("guest/Dockerfile", docker)
+            for command in ("up", "preview"):
+                r = s.asb(command)
+                ok(r.returncode == 1 and text.encode() in r.stderr and b"--no-check" in r.stderr, f"{command} refuses {what}", r.stderr)
+        same(s.aws.left(), {}, "and nothing is made")
+        s.write("guest/Dockerfile", "FROM a\nCOPY app.py /\nCMD x\n")
+        d = json.loads(s.asb("preview", "--json").stdout)["stacks"][0]
+        same((len(d["actions"]), bad in d["error"]["message"]), (5, True), "preview tells the plan all the same")
+        ok(b"warning" not in s.good("preview --no-check", "preview", "--no-check").stderr, "says nothing of it")
+        s.good("up --no-check", "up", "--no-check")
+        same(s.aws.images[IMAGE]["built"], 1, "builds it")
+        s.good("up of what is there already", "up")
+        r = s.asb("up", "--rebuild")
+        ok(r.returncode == 1 and bad.encode() in r.stderr and s.aws.images[IMAGE]["built"] == 1, "but a build of it is refused", r.stderr)
+        s.write("guest/Dockerfile", "FROM ours:1\n")
+        note = b"warning: demo/dev: Dockerfile:1: the last stage has neither ENTRYPOINT nor CMD: unless ours:1 has one, nothing will answer"
+        r = s.good("up of what another image may start", "up")
+        ok(note in r.stderr and s.aws.images[IMAGE]["built"] == 2, "warns, and builds", r.stderr)
+        ok(b"warning" not in s.good("up again", "up").stderr, "where nothing is built there is nothing to warn of")
+        os.unlink(os.path.join(s.home.path, "guest/Dockerfile"))
+        r = s.asb("up")
+        ok(r.returncode == 1 and b"has no Dockerfile" in r.stderr, "no Dockerfile at all", r.stderr)
 
 
 def somebody_else(s):
@@ -379,6 +412,7 @@ def killed():
 whole_life()
 before_us()
 goes_wrong()
+preflight()
 python_record()
 somebody_quicker()
 several()

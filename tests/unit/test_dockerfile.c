@@ -14,14 +14,13 @@ static bool has(void *arg, const char *path)
 	return artefact_has(arg, path);
 }
 
-/* WANT: what the refusal must contain; NULL = it is fine. */
+/* WANT: what the refusal must contain, or behind "?" the note; NULL = it is fine. */
 static const struct {
 	const char *text, *want;
 } cases[] = {
 	{ "FROM a\nCMD x\n", NULL },
 	{ "", "there is no FROM" },
 	{ "# only\n", "there is no FROM" },
-	{ "FROM a\n", "neither ENTRYPOINT nor CMD" },
 	{ "\xef\xbb\xbf"
 	  "FROM a\nCMD x",
 	  NULL },
@@ -31,8 +30,8 @@ static const struct {
 	{ "FROM a\nRUN a \\\n # in it\n\n  b\nCMD x\n", NULL },
 	{ "FROM a\nRUN x=`date`\nCMD x\n", NULL },
 	{ "FROM a\nRUN x `\nCMD x\n", NULL },
-	{ "# escape=`\nFROM a\nRUN x `\nCMD x\n", "neither ENTRYPOINT nor CMD" },
-	{ "# syntax=docker/dockerfile:1\n# Escape = `\nFROM a\nRUN x `\nCMD x\n",
+	{ "# escape=`\nFROM scratch\nRUN x `\nCMD x\n", "neither ENTRYPOINT nor CMD" },
+	{ "# syntax=docker/dockerfile:1\n# Escape = `\nFROM scratch\nRUN x `\nCMD x\n",
 	  "neither ENTRYPOINT nor CMD" },
 	{ "FROM a\n# escape=`\nRUN x `\nCMD x\n", NULL },
 	{ "FROM a\nRUN echo \\\\\nCMD x\n", NULL },
@@ -87,6 +86,48 @@ static const struct {
 	{ "FROM a AS b\nCOPY nothing /\nFROM b AS c\nFROM d\nRUN --mount=type=bind,from=c,target=/x y\nCMD x\n",
 	  "Dockerfile:2: " },
 	{ "COPY nothing /\nFROM a\nCMD x\n", NULL },
+	/* what answers: the stage's own, or that of where it begins */
+	{ "FROM scratch\n",
+	  "Dockerfile:1: the last stage has neither ENTRYPOINT nor CMD, so that" },
+	{ "FROM scratch\nENTRYPOINT [\"x\"]\n", NULL },
+	{ "FROM scratch AS a\nCMD x\nFROM A\n", NULL },
+	{ "FROM scratch AS a\nCMD x\nFROM a AS b\nRUN y\nFROM b AS c\n", NULL },
+	{ "FROM scratch AS a\nFROM a AS b\nFROM b\nRUN x\n",
+	  "Dockerfile:4: the last stage has neither" },
+	{ "FROM scratch AS a\nCMD x\nFROM scratch\nCOPY --from=a /x /\n",
+	  "Dockerfile:4: the last" },
+	{ "FROM scratch\nCMD x\nENTRYPOINT []\n", NULL },
+	{ "FROM scratch\nENTRYPOINT [\"x\"]\nENTRYPOINT [ ]\n", "neither" },
+	{ "FROM scratch AS a\nCMD x\nFROM a\nENTRYPOINT []\n", "neither" },
+	{ "FROM a\nENTRYPOINT []\n", "neither" },
+	{ "FROM a\nCMD []\n", "?unless a has one" },
+	{ "FROM ours:1\n",
+	  "?Dockerfile:1: the last stage has neither ENTRYPOINT nor CMD: unless ours:1 has one, nothing will" },
+	{ "# x\nFROM ours AS a\nFROM a\nRUN x\n", "?Dockerfile:2: the last stage has neither" },
+	{ "FROM $BASE\n", "?unless $BASE has one" },
+	{ "FROM Scratch\n", "?unless Scratch has one" },
+	{ "FROM scratch AS a\nONBUILD CMD x\nFROM a\n", "?Dockerfile:3: " },
+	{ "FROM b AS a\nCMD x\nFROM debian\nCOPY --from=a /x /\n", "?unless debian has one" },
+	/* ports: of what the last stage has in its environment */
+	{ "FROM a\nENV AGENTD_PORT 81\nCMD x\n",
+	  "Dockerfile:2: agentd is called on port 8080: AGENTD_PORT=81" },
+	{ "FROM a\nENV AGENTD_PORT=81\nENV A=1 AGENTD_PORT='8080'\nCMD x\n", NULL },
+	{ "FROM a\nENV AGENTD_PORT=81\nENV AGENTD_PORT=$P\nCMD x\n", NULL },
+	{ "FROM a\nENV AGENTD_HOOK_PORT=80 AGENTD_PORT=81\nENV AGENTD_HOOK_PORT=9000\nCMD x\n",
+	  "AGENTD_PORT=81" },
+	{ "FROM a AS b\nENV AGENTD_PORT=81\nFROM c\nCOPY --from=b /x /\nCMD x\n", NULL },
+	{ "FROM a AS b\nENV AGENTD_PORT=81\nFROM b AS c\nFROM c\nCMD x\n", "Dockerfile:2: agentd" },
+	{ "FROM a AS b\nENV AGENTD_PORT=81\nFROM b\nENV AGENTD_PORT=8080\nCMD x\n", NULL },
+	{ "ENV AGENTD_PORT=81\nFROM a\nCMD x\n", NULL },
+	/* platforms: of what is built */
+	{ "FROM --platform=linux/amd64 a AS b\nFROM c\nCMD x\n", NULL },
+	{ "FROM --platform=linux/amd64 a AS b\nFROM c\nCOPY --from=b /x /\nCMD x\n",
+	  "Dockerfile:1: MicroVMs are arm64, and so are their builds: --platform=linux/amd64" },
+	{ "FROM c\nCMD x\nFROM amd64/a AS b\nFROM b\n",
+	  "Dockerfile:3: MicroVMs are arm64, and so are their builds: amd64/a" },
+	{ "FROM c AS amd64-tools\nFROM amd64-tools\nCMD x\n", NULL },
+	{ "FROM a AS b\nCOPY nothing /\nFROM --platform=amd64 b\nENV AGENTD_PORT=81\n",
+	  "Dockerfile:2: " },
 };
 
 /* For the name of a result. */
@@ -110,10 +151,15 @@ static void test_cases(void)
 	if (buf_add(&names, files, sizeof(files) - 1) < 0)
 		return;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct err e = ERR_INIT;
-		int r = dockerfile_check(cases[i].text, strlen(cases[i].text), &context, &e);
+		struct err e = ERR_INIT, note = ERR_INIT;
+		int r = dockerfile_check(cases[i].text, strlen(cases[i].text), &context, &note, &e);
 
-		if (!cases[i].want)
+		if (cases[i].want && cases[i].want[0] == '?')
+			ok(r == 0 && strstr(note.msg, cases[i].want + 1), "perhaps: %s (%s%s)",
+			   one_line(cases[i].text), note.msg, e.msg);
+		else if (note.code)
+			ok(false, "no note: %s (%s)", one_line(cases[i].text), note.msg);
+		else if (!cases[i].want)
 			ok(r == 0, "fine: %s %s", one_line(cases[i].text), e.msg);
 		else
 			ok(r < 0 && strstr(e.msg, cases[i].want), "not: %s (%s)",
@@ -128,17 +174,18 @@ static void test_sizes(void)
 	struct err e = ERR_INIT;
 	size_t n = 0;
 
-	ok_int(dockerfile_check("FROM a\nCOPY nothing /\nCMD x", 27, NULL, &e), 0,
+	ok_int(dockerfile_check("FROM a\nCOPY nothing /\nCMD x", 27, NULL, NULL, &e), 0,
 	       "without a context nothing is missing");
 	for (int i = 0; i < 70; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "FROM a\n");
-	ok(dockerfile_check(text, n, NULL, &e) < 0 && strstr(e.msg, "too many stages"),
+	ok(dockerfile_check(text, n, NULL, NULL, &e) < 0 && strstr(e.msg, "too many stages"),
 	   "too many stages: %s", e.msg);
 	memset(text, 'x', sizeof(text));
 	memcpy(text, "FROM a\nCMD x\nCOPY ", 18);
 	memcpy(text + sizeof(text) - 3, " /\n", 3);
 	e = (struct err)ERR_INIT;
-	ok_int(dockerfile_check(text, sizeof(text), &(struct dockerfile_context){ has, NULL }, &e),
+	ok_int(dockerfile_check(text, sizeof(text), &(struct dockerfile_context){ has, NULL }, NULL,
+				&e),
 	       0, "a path that no folder can have is not looked for");
 }
 

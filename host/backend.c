@@ -74,6 +74,23 @@ void backend_tell(const char *fmt, ...)
 	listener.fn(listener.arg, text);
 }
 
+static struct {
+	void (*fn)(void *arg);
+	void *arg;
+} turn;
+
+void backend_on_turn(void (*fn)(void *arg), void *arg)
+{
+	turn.fn = fn;
+	turn.arg = arg;
+}
+
+void backend_turn(void)
+{
+	if (turn.fn)
+		turn.fn(turn.arg);
+}
+
 void image_built_done(struct image_built *b)
 {
 	free(b->log);

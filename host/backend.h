@@ -293,6 +293,13 @@ extern const struct backend backend_local, backend_aws;
 void backend_listen(void (*fn)(void *arg, const char *text), void *arg);
 void backend_tell(const char *fmt, ...) PRINTF(1, 2);
 
+/*
+ * FN is called while a backend waits or reads a lot, at least every second, for who tells others that it goes on; it must not take
+ * long. FN NULL (as at first): nobody does. One a process.
+ */
+void backend_on_turn(void (*fn)(void *arg), void *arg);
+void backend_turn(void);
+
 /* The backend that a recorded sandbox with this ID lives on: "local-…", anything else is AWS's. */
 const struct backend *backend_of_id(const char *id);
 /* S is the id of a machine, and not a name: it may be asked for without a record. */

@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "host/backend.h"
 #include "host/net/curlio.h"
 #include "host/net/tls.h"
 #include "host/net/why.h"
@@ -83,6 +84,7 @@ int fetch_sleep(struct fetch *f, int64_t ns)
 		int64_t ms = left / 1000000 + 1;
 		int r = loop_once(&f->loop, ms < TURN_MS ? (int)ms : TURN_MS);
 
+		backend_turn();
 		if (r < 0)
 			return r;
 		if (cancelled(f))
@@ -267,6 +269,7 @@ static int wait_for(struct fetch *f, const struct exchange *x, const struct fetc
 	while (!x->over) {
 		int r = loop_once(&f->loop, TURN_MS);
 
+		backend_turn();
 		if (r == 0 && !cancelled(f))
 			continue;
 		if (r == 0)

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/backend.h"
 #include "host/local/vmdir.h"
 #include "lib/fd.h"
 #include "lib/loop.h"
@@ -46,6 +47,7 @@ static int wait_readable(int fd, int64_t deadline_ns, const volatile sig_atomic_
 		return -EINTR;
 	if (left <= 0)
 		return -ETIMEDOUT;
+	backend_turn();
 	r = poll(&pf, 1, left < LOOK_MS ? (int)left : LOOK_MS);
 	if (r < 0 && errno != EINTR)
 		return -errno;
@@ -172,6 +174,7 @@ int client_wait_unlocked(int dirfd, int64_t deadline_ns)
 	while (vmdir_is_locked(dirfd)) {
 		if (loop_now() >= deadline_ns)
 			return -ETIMEDOUT;
+		backend_turn();
 		(void)nanosleep(&step, NULL);
 	}
 	return 0;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/backend.h"
 #include "lib/fd.h"
 #include "lib/str.h"
 
@@ -74,6 +75,7 @@ int digest_file(int fd, const volatile sig_atomic_t *cancel, uint64_t *ret_lengt
 	     at = next_block(fd, at + DIGEST_BLOCK, length)) {
 		ssize_t n = fd_pread_all(fd, block, sizeof(block), (off_t)at);
 
+		backend_turn();
 		if (cancel && *cancel)
 			return -EINTR;
 		if (n <= 0)

@@ -115,6 +115,8 @@ int tool_image_remove(struct mcp_job *j, struct err *e)
 	int r = rm.list ? may_remove(j, &b, e) : -ENOMEM;
 
 	if (r == 0)
+		job_progress(j, 0, 0, "removing");
+	if (r == 0)
 		r = b->images->remove(image, false, on_removed, &rm, e);
 	if (r < 0)
 		return r;
@@ -149,6 +151,8 @@ int tool_image_prune(struct mcp_job *j, struct err *e)
 
 	if (r == 0 && !b->prune)
 		return job_unsupported(b, "pruning images", e);
+	if (r == 0)
+		job_progress(j, 0, 0, "removing");
 	if (r == 0)
 		r = b->prune(PRUNE_IMAGES, on_pruned, &rm, e);
 	if (r == 0)

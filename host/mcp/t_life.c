@@ -265,6 +265,7 @@ int tool_stop(struct mcp_job *j, struct err *e)
 
 	if (r < 0)
 		return r;
+	job_progress(j, 0, 0, "suspending");
 	if (i.state != SANDBOX_SUSPENDED && i.state != SANDBOX_TERMINATED)
 		r = n.backend->suspend ? n.backend->suspend(n.record.microvm_id, e)
 				       : job_unsupported(n.backend, "suspend", e);
@@ -285,6 +286,7 @@ int tool_remove(struct mcp_job *j, struct err *e)
 
 	if (r < 0)
 		return r;
+	job_progress(j, 0, 0, "removing");
 	r = core_remove(&n, e);
 	if (r == 0)
 		job_log(j, MCP_LOG_INFO, "removed '%s' (%s)", n.record.name, n.record.microvm_id);
@@ -401,6 +403,8 @@ int tool_branch(struct mcp_job *j, struct err *e)
 		r = job_unsupported(n.backend, "branch", e);
 	else
 		r = may_copy(j, &n, e);
+	if (r == 0)
+		job_progress(j, 0, 0, "copying");
 	if (r == 0)
 		r = core_branch(&n, name, len, &j->progress, LIFE_START_NS, all, e);
 	if (r == 0)

@@ -37,6 +37,7 @@ int tool_snapshot_create(struct mcp_job *j, struct err *e)
 	if (!n.backend->snapshots) {
 		r = job_unsupported(n.backend, "snapshots", e);
 	} else {
+		job_progress(j, 0, 0, "copying");
 		core_cancel_begin(&j->progress);
 		r = n.backend->snapshots->create(n.record.microvm_id, name, flags_of(j),
 						 &j->progress, loop_now() + CREATE_NS, e);
@@ -81,6 +82,8 @@ int tool_snapshot_restore(struct mcp_job *j, struct err *e)
 		r = chosen(j, &b, e);
 	if (r == 0)
 		r = may_restore(j, b, e);
+	if (r == 0)
+		job_progress(j, 0, 0, "restoring");
 	if (r == 0)
 		r = core_restore(b, job_str(j, "snapshot"), job_str(j, "name"), flags_of(j),
 				 &j->progress, LIFE_START_NS, &child, e);
@@ -127,6 +130,8 @@ int tool_snapshot_remove(struct mcp_job *j, struct err *e)
 	const struct backend *b;
 	int r = chosen(j, &b, e);
 
+	if (r == 0)
+		job_progress(j, 0, 0, "removing");
 	if (r == 0)
 		r = b->snapshots->remove(job_str(j, "snapshot"), e);
 	if (r == -ENOENT)

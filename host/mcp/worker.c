@@ -134,6 +134,8 @@ NORETURN static void answer_tool(const struct mcp_call *c, struct mcp_job *j, in
 	    !jsn_add_bool(result, "isError", false))
 		refuse(c, RPC_INTERNAL, "no memory");
 	buf_done(&text);
+	backend_listen(NULL, NULL); /* nothing comes after the answer */
+	backend_on_turn(NULL, NULL);
 	send_answer(c, result);
 	cJSON_Delete(result);
 	if (r >= 0 && j->after) {
@@ -186,6 +188,12 @@ static int check_data(const struct mcp_job *j, struct err *e)
 		"what there is to answer is not as the outputSchema of %s says: the sandbox's agent may be of "
 		"another version",
 		j->tool->name);
+}
+
+/* A backend waits. */
+static void on_turn(void *job)
+{
+	job_elapsed(job, JOB_SELDOM_NS, NULL);
 }
 
 NORETURN static void run_tool(const struct mcp_call *c, struct mcp_job *j)
@@ -268,6 +276,7 @@ void worker_run(const struct mcp_call *c, int out)
 		_exit(1);
 	j.token = progress_token(c);
 	backend_listen(on_told, &j);
+	backend_on_turn(on_turn, &j);
 	j.progress.fn = on_stage;
 	j.progress.arg = &j;
 	if (!strcmp(c->msg.method, "tools/call"))

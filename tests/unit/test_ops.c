@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LINK: host/aws/aws.c host/aws/arn.c host/aws/call.c host/aws/creds*.c host/aws/endpoint.c host/aws/fetch.c host/aws/xml.c
-   host/aws/ini.c host/aws/ops.c host/aws/retry.c host/aws/settings.c host/aws/sigv4.c host/aws/table_*.c host/net/?*.c */
+   host/aws/ini.c host/aws/ops.c host/aws/retry.c host/aws/settings.c host/aws/sigv4.c host/aws/table_*.c host/net/?*.c host/backend.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -163,8 +163,9 @@ class Walk:
         p, err = self.other
         if p.returncode is None:
             p.returncode = os.waitstatus_to_exitcode(ended[p.pid]) if p.pid in ended else p.wait(timeout=120)
-        err.seek(0)
-        return p.returncode, err.read()
+        with err:
+            err.seek(0)
+            return p.returncode, err.read()
 
     def names_are_wrong(self, names):
         lost = [n for n in self.stays if n not in names]

@@ -12,11 +12,15 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
-from _aws import Cloud, done, ok, proxy_to, same, skip, until
+from _aws import Cloud, TOP, done, ok, proxy_to, same, skip, until
 from _mcp import NODE, NPM, official
+
+sys.path.insert(0, os.path.join(TOP, "tests/lib"))
+from line import next_line  # noqa: E402
 
 IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 
@@ -210,7 +214,7 @@ class Server(http.server.ThreadingHTTPServer):
 class Forward:
     def __init__(self, cloud, *args, env=None):
         self.p = cloud.home.start("forward", "app", *args)
-        line = self.p.stdout.readline().decode()
+        line = next_line(self.p)
         m = re.match(r"forwarding http://127\.0\.0\.1:(\d+) -> app:\d+  \(Ctrl\+C to stop\)$", line.rstrip("\n"))
         self.port = int(m.group(1)) if m else 0
 
@@ -557,7 +561,7 @@ def refusals(cloud):
     ok(r.returncode == 1 and b"reserved lifecycle-hook port" in r.stderr, "the hook port", r.stderr)
     vm = next(iter(cloud.aws.vms.values()))
     p = cloud.home.start("forward", "app", "--json", "0:7000", "--poll-interval", "1")
-    doc = json.loads(p.stdout.readline())
+    doc = json.loads(next_line(p))
     same((doc["protocol"], doc["remote_port"]), ("http", 7000), "--json says what it carries")
     s = socket.create_connection(("127.0.0.1", doc["local_port"]), timeout=60)
     s.sendall(b"GET /silent HTTP/1.0\r\nHost: localhost\r\n\r\n")
@@ -581,13 +585,13 @@ threading.Thread(target=app.serve_forever, daemon=True).start()
 ws = None if official() else node(WS_SERVER)
 ports = {7000: app.server_port}
 if ws:
-    ports[7002] = int(ws.stdout.readline())
+    ports[7002] = int(next_line(ws))
 with Cloud() as c:
     c.proxy = c.aws.backend = proxy_to({8080: c.agent.port, **ports})
     same(c.call("create", "app", "--image", IMAGE).returncode, 0, "a sandbox")
     f = Forward(c, "--poll-interval", "1", "0:7000", "0:7001", "0:7002")
     ok(f.port > 0, "a port is picked and printed")
-    others = [int(f.p.stdout.readline().split(b":")[2].split()[0]) for _ in range(2)]
+    others = [int(next_line(f.p).split(":")[2].split()[0]) for _ in range(2)]
     g, h = Forward.__new__(Forward), Forward.__new__(Forward)
     g.port, h.port = others
     plain(c, f)

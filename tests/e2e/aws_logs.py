@@ -10,7 +10,7 @@ import time
 
 import _mcp
 from _asb import skip
-from _aws import Cloud, Fault, done, ok, same
+from _aws import Cloud, Fault, done, ok, same, until
 from cloudwatch import LOGS
 
 if not LOGS:
@@ -101,9 +101,7 @@ def looking(cloud, *words):
     aws = cloud.aws
     before = aws.count("GetLogEvents") + len(aws.refused)
     child = cloud.home.start("logs", "app", *words)
-    end = time.monotonic() + 60
-    while aws.count("GetLogEvents") + len(aws.refused) == before and time.monotonic() < end:
-        time.sleep(0.05)
+    until(lambda: aws.count("GetLogEvents") + len(aws.refused) > before, 60, 0.05)
     return child
 
 

@@ -9,10 +9,14 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
-from _asb import Home, done, need_vm, ok, one_line, same
+from _asb import Home, TOP, done, need_vm, ok, one_line, same
+
+sys.path.insert(0, os.path.join(TOP, "tests/lib"))
+from line import next_line  # noqa: E402
 
 need_vm()
 
@@ -54,7 +58,7 @@ class Forward:
         self.lines = []
 
     def line(self):
-        return self.p.stdout.readline().decode()
+        return next_line(self.p)
 
     def port(self):
         m = re.match(r"forwarding 127\.0\.0\.1:(\d+) -> app:7000  \(Ctrl\+C to stop\)$", self.line().rstrip("\n"))

@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import _asb
-from _asb import ASB, ok, same
+from _asb import ASB, ok, same, skip, until
 import _mcp
 
 _asb.need_vm()
@@ -24,12 +24,7 @@ def processes(home, name, *words):
 
 
 def gone(home, name, *words):
-    until = time.monotonic() + 30
-    while processes(home, name, *words):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.3)
-    return True
+    return until(lambda: not processes(home, name, *words), 30, 0.3)
 
 
 def life(home):
@@ -57,10 +52,7 @@ def cancel(home):
     with _mcp.Server(home) as s:
         n = s.start("tools/call", {"name": "sandbox_exec", "arguments": {
             "name": "box", "command": "sh", "args": ["-c", "trap '' TERM HUP; setsid sleep 7777 & sleep 7778"]}})
-        until = time.monotonic() + 30
-        while not processes(home, "box", "sleep 7777") and time.monotonic() < until:
-            time.sleep(0.3)
-        ok(processes(home, "box", "sleep 7777"), "the call runs")
+        ok(until(lambda: processes(home, "box", "sleep 7777"), 30, 0.3), "the call runs")
         same(s.data("sandbox_exec", name="box", command="true")["exit_code"], 0, "another call meanwhile")
         for what in (n, n, "unknown"):
             s.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": what}})
@@ -78,17 +70,12 @@ def vanish(home):
         if wait:
             time.sleep(wait)
         else:
-            while True:
-                m = s.take()
-                if m.get("params", {}).get("message") == "ready":
-                    break
+            ok(s.heard(lambda m: m["params"].get("message") == "ready"), "it is ready")
         if end == "kill":
             s.p.kill()
         status = s.end()
         ok(status == 0 or end == "kill", f"sandbox_run {name}: the server has ended", status)
-        until = time.monotonic() + 40
-        while len(home.left()) != 2 and time.monotonic() < until:  # the folder and the name of box
-            time.sleep(0.3)
+        until(lambda: len(home.left()) == 2, 40, 0.3)  # the folder and the name of box
         left = home.call("ls", "-q").stdout.decode().split()
         same(left, ["box"], f"sandbox_run {name}: nothing is left")
 
@@ -97,7 +84,7 @@ def official(home):
     why = _mcp.official()
     if why:
         for name in ("SDK 1", "SDK 2", "inspector"):
-            ok(True, f"{name} # SKIP {why}")
+            skip(name, why)
         return
     r = _mcp.node(home, "_mcp_v1.mjs", ASB, "box")
     ok(r.returncode == 0, "@modelcontextprotocol/sdk", r.stderr)

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import _asb
-from _asb import ASB, ok, same
+from _asb import ASB, ok, same, skip
 import _mcp
 
 _asb.need_asb()
@@ -66,7 +66,7 @@ def goose(home, asb):
         f.write(text)
     why = _mcp.official()
     if why:
-        ok(True, f"goose # SKIP {why}")
+        skip("goose", why)
         return
     e = json.loads(_mcp.node(home, "_yaml.mjs", path).stdout)["extensions"]["asb"]
     same((sorted(e), e["name"], e["type"], e["enabled"], e["timeout"]),

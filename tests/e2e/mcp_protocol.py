@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import _asb
-from _asb import ASB, TOP, ok, same
+from _asb import ASB, TOP, ok, same, skip, until
 import _mcp
 
 _asb.need_asb()
@@ -277,7 +277,7 @@ def levels(home):
 def sdk_levels(home):
     why = _mcp.official()
     if why:
-        ok(True, f"log messages in the official clients # SKIP {why}")
+        skip("log messages in the official clients", why)
         return
     r = _mcp.node(home, "_mcp_logs.mjs", ASB)
     want = [[], [["debug", "sandbox_list"]]]
@@ -290,13 +290,7 @@ def dies(home):
     with open(os.path.join(home.path, ".agent_sandbox/.lock"), "w", encoding="ascii") as lock, _mcp.Server(home) as s:
         fcntl.flock(lock, fcntl.LOCK_EX)
         n = s.start("tools/call", {"name": "sandbox_create", "arguments": {"name": "x"}})
-        children = f"/proc/{s.p.pid}/task/{s.p.pid}/children"
-        until = time.monotonic() + 30
-        pids = []
-        while not pids and time.monotonic() < until:
-            with open(children, encoding="ascii") as f:
-                pids = f.read().split()
-        os.kill(int(pids[0]), signal.SIGKILL)
+        os.kill(until(s.children)[0], signal.SIGKILL)
         same(code(s.wait(n)), -32603, "a worker that dies is answered for")
         m = s.logs()
         same([(x["level"], x["logger"]) for x in m], [("error", "sandbox_create")], "and its death is logged, without a level that was set")
@@ -358,7 +352,7 @@ def conformance(home):
         out = json.loads(r.stdout or "{}")
     for name in scenarios:
         if why:
-            ok(True, f"conformance: {name} # SKIP {why}")
+            skip("conformance: " + name, why)
         else:
             ok(out.get(name, {}).get("code") == 0, "conformance: " + name, out.get(name, {}).get("text", r.stderr))
 

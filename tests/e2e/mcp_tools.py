@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import _asb
-from _asb import ok, same
+from _asb import ok, same, skip, until
 import _mcp
 
 _asb.need_vm()
@@ -55,16 +55,6 @@ def files(s):
     same(call("sandbox_fs_remove", path="d", recursive=True)["ok"], True, "what is missing is no error")
 
 
-def until(what):
-    """Whether WHAT comes true within a generous time."""
-    end = time.monotonic() + 60
-    while not what():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 def parts(home):
     return [x for x in os.listdir(home.path) if x.startswith("big.out.")]
 
@@ -88,9 +78,9 @@ def host(s, home):
     same(s.error("sandbox_fs_copy_from_host", name="box", host_path="none", dest="x")["code"], "not_found", "a file that is not there")
     s.data("sandbox_exec", name="box", command="truncate", args=["-s", "4G", "big"])
     n = s.start("tools/call", {"name": "sandbox_fs_copy_to_host", "arguments": {"name": "box", "src": "big", "host_path": "big.out"}})
-    same(until(lambda: parts(home)), True, "a copy to the host is under way")
+    ok(until(lambda: parts(home), 60, 0.02), "a copy to the host is under way")
     s.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": n}})
-    same((until(lambda: not parts(home)), os.path.exists(os.path.join(home.path, "big.out"))), (True, False), "cancelled, it leaves no part")
+    same((until(lambda: not parts(home), 60), os.path.exists(os.path.join(home.path, "big.out"))), (True, False), "cancelled, it leaves no part")
     os.makedirs(os.path.join(home.path, "tree/sub"))
     with open(os.path.join(home.path, "tree/sub/f"), "w", encoding="utf-8") as f:
         f.write("deep")
@@ -118,8 +108,8 @@ def sessions(s):
         same(other.data("sandbox_exec_poll", name="box", session=n)["stdout"]["text"], "up\ngot one\n", "another server sees it")
     call("write", session=n, data="two\n", eof=True)
     end = {}
-    until = time.monotonic() + 30
-    while end.get("state") != "exited" and time.monotonic() < until:
+    limit = time.monotonic() + 60
+    while end.get("state") != "exited" and time.monotonic() < limit:
         end = call("poll", session=n, offset=11, wait_ms=2000)["data"]
     same((end["exit_code"], end["signal"], end["stdout"]["text"], end["stderr"]["text"]), (5, None, "got two\n", "end\n"), "its end")
     same(call("close", session=n)["data"]["closed"], True, "close")
@@ -194,7 +184,7 @@ def looks(s):
 
 def images(s, home):
     if not shutil.which("mkfs.erofs"):
-        ok(True, "images # SKIP mkfs.erofs is not installed")
+        skip("images", "mkfs.erofs is not installed")
         return
     top = os.path.join(home.path, "image")
     os.makedirs(os.path.join(top, "etc"))
@@ -251,7 +241,7 @@ def forwards(s, home):
         d = t.data("sandbox_forward_start", name="box", port=7777)
         port = d["local_port"]
         same(d, {"name": "box", "address": "127.0.0.1", "local_port": port, "port": 7777}, "forward_start picks a port")
-        same(until(lambda: echo(port) == b"from the guest x"), True, "the sandbox answers there")
+        same(until(lambda: echo(port) == b"from the guest x", 60), True, "the sandbox answers there")
         same(t.data("sandbox_forward_list"), {"forwards": [d], "count": 1}, "forward_list")
         same(s.data("sandbox_forward_list")["count"], 0, "another server has none")
         ok("cannot listen" in t.error("sandbox_forward_start", name="box", port=7777, local_port=port)["message"], "a port that is taken")
@@ -268,7 +258,7 @@ def forwards(s, home):
     with _mcp.Server(home) as t:
         port = t.data("sandbox_forward_start", name="box", port=7777)["local_port"]
         t.p.kill()
-        same(until(lambda: echo(port) is None), True, "a server that is killed takes its forward along")
+        same(until(lambda: echo(port) is None, 60), True, "a server that is killed takes its forward along")
     with _mcp.Server(home, "--no-network") as t:
         same(t.error("sandbox_forward_start", name="box", port=7777)["code"], "policy_denied", "--no-network forwards nothing")
     s.data("sandbox_exec_close", name="box", session=n)
@@ -327,7 +317,7 @@ def ajv(home):
     """Everything that was answered above, checked by the validator that the official clients use."""
     why = _mcp.official()
     if why:
-        ok(True, f"structured content by Ajv # SKIP {why}")
+        skip("structured content by Ajv", why)
         return
     path = os.path.join(home.path, "seen")
     with open(path, "w", encoding="utf-8") as f:

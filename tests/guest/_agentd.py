@@ -20,6 +20,8 @@ BIN = os.path.join(BIN_DIR, "agentd")
 SANITIZED = os.environ.get("ASB_TEST_VARIANT") == "sanitized"  # see tests/run
 REPORTS = tempfile.mkdtemp(prefix="agentd-reports-") if SANITIZED else None
 started = []
+# In front of a program: it is started by one who ignores SIGCHLD, which is inherited.
+IGNORES_SIGCHLD = ("python3", "-c", "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])")
 
 count = failed = 0
 

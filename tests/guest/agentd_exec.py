@@ -504,8 +504,7 @@ equal(a.stop(), 0, "SIGTERM ends it with 0")
 slow.join()
 equal(slow_done[0][1]["stdout"], b"done\n", "after the request that was being answered")
 ok(until(lambda: not alive(310)), "and no tree is left")
-IGNORE = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
-b = Agentd(prefix=["python3", "-c", IGNORE])
+b = Agentd(prefix=IGNORES_SIGCHLD)
 equal(b.sh("exit 3", timeout=20)[1]["exit_code"], 3, "who starts it may ignore SIGCHLD")
 equal(b.stop(), 0, "  and end it")
 for env, want in (({"AGENTD_PORT": "x"}, 2), ({"AGENTD_PORT": "0"}, 2), ({"AGENTD_PORT": "65536"}, 2),

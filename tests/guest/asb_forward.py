@@ -3,6 +3,7 @@
 # VARIANTS: none
 """How the ends of a stream arrive at who has connected to asb forward. A link.sock of ours stands for the supervisor; a whole
 VM is in tests/e2e/forward.py."""
+import atexit
 import fcntl
 import json
 import os
@@ -16,7 +17,9 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from _agentd import TOP, done, equal, ok, skip  # noqa: E402
+from _agentd import IGNORES_SIGCHLD, TOP, done, equal, ok, skip  # noqa: E402
+sys.path.insert(0, os.path.join(TOP, "tests/lib"))
+from line import next_line  # noqa: E402
 
 ASB = os.environ.get("ASB", os.path.join(TOP, "build/bin/asb"))
 if not os.access(ASB, os.X_OK):
@@ -24,6 +27,7 @@ if not os.access(ASB, os.X_OK):
     sys.exit(0)
 
 home = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, home, ignore_errors=True)
 vm = os.path.join(home, ".agent_sandbox/local/vms/local-0123456789abcdef")
 os.makedirs(vm, mode=0o700)
 with open(os.path.join(home, ".agent_sandbox/state.json"), "w") as f:
@@ -47,7 +51,7 @@ def forward(*prefix):
     """A forward of port 80, and the port that was picked for it."""
     p = subprocess.Popen([*prefix, ASB, "forward", "app", "0:80", "--poll-interval", "0"], env={"PATH": os.environ["PATH"], "HOME": home},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    line = p.stdout.readline().decode()
+    line = next_line(p)
     port = int((re.match(r"forwarding 127\.0\.0\.1:(\d+) -> app:80 ", line) or [0, 0])[1])
     ok(port > 0, "a port is picked", line)
     return p, port
@@ -147,8 +151,7 @@ if PORT:
 P.kill()
 P.communicate()
 
-IGNORE = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
-P, PORT = forward(sys.executable, "-c", IGNORE)
+P, PORT = forward(*IGNORES_SIGCHLD)
 for _ in range(201 if PORT else 0):
     c = socket.create_connection(("127.0.0.1", PORT), timeout=60)
     s = LINK.accept()[0]
@@ -167,5 +170,4 @@ if os.geteuid() == 0:
     P.communicate()
 else:
     skip("as PID 1", "only root makes a PID namespace")
-shutil.rmtree(home)
 done()

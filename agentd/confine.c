@@ -40,7 +40,7 @@ static unsigned can;
 static unsigned flags_alone, flags_listener;
 static int channel[2] = { -1, -1 }; /* agentd's end, the children's */
 
-static const char *const names[] = { "none", "default", "restricted" };
+static const char names[][11] = { "none", "default", "restricted" };
 
 int confine_parse(const char *name, enum confine_profile *ret)
 {

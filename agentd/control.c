@@ -19,7 +19,7 @@ static int number(const cJSON *v)
 
 int control_signal(const cJSON *o, int *ret_sig, enum exec_to *ret_to, struct err *e)
 {
-	static const char *const names[] = {
+	static const char names[][7] = {
 		[EXEC_TO_LEADER] = "leader", [EXEC_TO_GROUP] = "group", [EXEC_TO_TREE] = "tree"
 	};
 	const char *to = names[*ret_to];

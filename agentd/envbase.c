@@ -22,7 +22,7 @@
  * command. */
 static bool is_ours(const char *var)
 {
-	static const char *const names[] = {
+	static const char names[][15] = {
 		"AGENTD_", "ASB_NOTIFY_FD=", "ASB_INIT_ID=", "PWD=", "OLDPWD=", "SHLVL=", "_="
 	};
 

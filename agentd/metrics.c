@@ -114,8 +114,8 @@ static void sample(struct metrics *m)
 /* --- memory, disk, network --- */
 void metrics_read_memory(struct metrics *m, const char *s)
 {
-	static const char *const names[] = { "MemTotal:", "MemAvailable:", "MemFree:",
-					     "Cached:",	  "SwapTotal:",	   "SwapFree:" };
+	static const char names[][14] = { "MemTotal:", "MemAvailable:", "MemFree:",
+					  "Cached:",   "SwapTotal:",	"SwapFree:" };
 	uint64_t v[ARRAY_LEN(names)];
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {

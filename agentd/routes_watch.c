@@ -30,7 +30,7 @@ struct stream {
 
 static unsigned streams;
 
-static const char *const names[] = {
+static const char names[][9] = {
 	[WATCH_READY] = "ready",       [WATCH_CREATE] = "create", [WATCH_MODIFY] = "modify",
 	[WATCH_DELETE] = "delete",     [WATCH_RENAME] = "rename", [WATCH_ATTRIB] = "attrib",
 	[WATCH_OVERFLOW] = "overflow", [WATCH_END] = "delete",

@@ -115,8 +115,8 @@ static const char *check_fields(struct httpd_req *r, bool http11, int *ret_statu
 /* --- request line --- */
 static bool known_method(const char *m)
 {
-	static const char *const known[] = { "GET",   "HEAD",	 "POST",  "PUT",    "DELETE",
-					     "PATCH", "OPTIONS", "TRACE", "CONNECT" };
+	static const char known[][8] = { "GET",	  "HEAD",    "POST",  "PUT",	"DELETE",
+					 "PATCH", "OPTIONS", "TRACE", "CONNECT" };
 
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (!strcmp(m, known[i]))

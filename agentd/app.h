@@ -60,6 +60,21 @@ int app_identity(void *app, const struct private_identity *id, struct err *e) MU
 int app_restore_identity(struct app *a, struct err *e) MUST_CHECK;
 int app_exec_check(void *app, struct err *e) MUST_CHECK;
 
+struct exec;
+
+struct output_query {
+	uint64_t offset;
+	uint64_t max;	 /* 0 = no limit */
+	uint64_t forget; /* of PUT: seconds; 0 = never */
+	bool follow;
+	bool greet; /* something is sent at once: an event when there are no bytes */
+};
+
+/* routes_output.c: what R's query says of output. False: R has been answered. */
+bool output_query(struct httpd_req *r, struct output_query *q) MUST_CHECK;
+/* Answers R with STATUS and the output of E. Q->offset must not be behind the end. */
+void output_begin(struct httpd_req *r, int status, struct exec *e, const struct output_query *q);
+
 /* handlers */
 void route_healthz(struct httpd_req *r);
 void route_info(struct httpd_req *r);

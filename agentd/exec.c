@@ -97,13 +97,37 @@ static struct exec *take_slot(void)
 }
 
 /* --- start --- */
+void exec_told(struct exec *e)
+{
+	if (e->keep_ns)
+		loop_arm(loop, &e->timeout, e->keep_ns);
+}
+
+bool exec_is_told(const struct exec *e)
+{
+	return e->state == EXEC_EXITED && e->timeout.loop;
+}
+
+/* One half is over. */
+static void keep_or_forget(struct exec *e)
+{
+	if (e->half_kept && !e->followers) {
+		exec_forget(e, true);
+		return;
+	}
+	e->half_kept = true;
+	exec_told(e);
+}
+
 /* Fires twice: at the time limit, and when the killed leader has still not ended, because the
- * kernel holds it. Somebody who waits for an answer is then given one. */
+ * kernel holds it. Somebody who waits for an answer is then given one. And after the end: see exec_told. */
 static void on_timeout(struct loop_timer *t)
 {
 	struct exec *e = t->arg;
 	void (*done)(struct exec * e, void *arg) = e->on_done;
 
+	if (ended(e))
+		keep_or_forget(e);
 	if (e->state != EXEC_RUNNING)
 		return;
 	if (!e->timed_out) {

@@ -92,6 +92,8 @@ struct exec {
 	bool timed_out, oom, truncated;
 	int64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
 	int64_t started_at_ms;	  /* wall clock */
+	int64_t keep_ns;	  /* of exec_told; 0: until DELETE, or until the slot is needed */
+	bool half_kept;
 
 	struct exec_pipe out[2]; /* with a terminal: out[0] is its master, and out[1] is none */
 	struct exec_input in;	 /* with a terminal: the master once more */
@@ -149,6 +151,13 @@ void exec_kill_all(void);	/* once; the caller comes back until nothing runs */
 /* Forgets E and its output; a tree that is left is killed, unless KEEP_TREE and the leader has
  * ended. */
 void exec_forget(struct exec *e, bool keep_tree);
+
+/*
+ * The end of E was told to somebody who followed it: where keep_ns is set, it is forgotten after twice that. In two halves,
+ * because an answer may be lost while the guest is suspended, and a clock that goes on meanwhile ends one of them at most.
+ */
+void exec_told(struct exec *e);
+bool exec_is_told(const struct exec *e); /* it is only kept for those whose answer was lost */
 
 /* A child has ended: true when it was a leader, which is then reaped here. */
 bool exec_leader_ended(pid_t pid);

@@ -36,6 +36,8 @@
 #define LIMIT_PASSWD	 (1UL << 20)  /* bytes of /etc/passwd and of /etc/group that are read */
 #define LIMIT_REAP	 256	      /* children reaped in one turn of the loop */
 
+#define LIMIT_FORGET_S 86400 /* how long one that has ended can ask to be kept */
+
 /* Output that waits for a reader: bytes of each command (a power of two), of all together (above
  * it logs stop growing), and changes between stdout and stderr that are remembered. */
 #define LIMIT_LOG	  (1UL << 20)

@@ -47,8 +47,9 @@ static void hash(const char *p, size_t n, uint64_t out[2])
 /* {"detail":…,"step":…,"errno":…}: 404 not found, 403 not executable, 400 working directory. */
 static void refuse(struct httpd_req *r, enum proc_step step, const struct err *e)
 {
-	static const char *const names[] = { "fork", "setup", "limits", "user",
-					     "cwd",  "setup", "exec" };
+	static const char names[][7] = {
+		"fork", "setup", "limits", "user", "cwd", "setup", "exec"
+	};
 	int status = step == PROC_STEP_CWD ? 400 : err_http_status(e->code);
 	cJSON *o = cJSON_CreateObject();
 
@@ -60,8 +61,17 @@ static void refuse(struct httpd_req *r, enum proc_step step, const struct err *e
 	httpd_reply_json(r, status, o);
 }
 
+/* It runs: its output as it comes, where that is asked for, else what it is. */
+static void answer(struct httpd_req *r, int status, struct exec *e, const struct output_query *q)
+{
+	if (q->follow)
+		output_begin(r, status, e, q);
+	else
+		httpd_reply_json(r, status, describe_exec(e));
+}
+
 static void start(struct httpd_req *r, const char *id, const char *body, size_t n,
-		  const uint64_t request[2])
+		  const uint64_t request[2], const struct output_query *q)
 {
 	const struct app *a = httpd_server_arg(r);
 	struct spec s = SPEC_INIT;
@@ -75,8 +85,9 @@ static void start(struct httpd_req *r, const char *id, const char *body, size_t 
 		refuse(r, step, &e);
 	} else {
 		memcpy(x->request, request, sizeof(x->request));
+		x->keep_ns = (int64_t)q->forget * (LIMIT_SECOND_NS / 2);
 		describe_remember(x, &s);
-		httpd_reply_json(r, 201, describe_exec(x));
+		answer(r, 201, x, q);
 	}
 	spec_done(&s);
 }
@@ -85,6 +96,7 @@ void route_exec_put(struct httpd_req *r)
 {
 	const char *id = httpd_segment(r, 0);
 	struct exec *e = exec_find(id);
+	struct output_query q;
 	uint64_t request[2];
 	size_t n;
 	const char *body = httpd_body_data(r, &n);
@@ -93,13 +105,17 @@ void route_exec_put(struct httpd_req *r)
 		httpd_reply_error(r, 400, "an id is 1 to %d of A-Z a-z 0-9 _ -", LIMIT_ID);
 		return;
 	}
+	if (!output_query(r, &q))
+		return;
+	q.offset = 0;
+	q.greet = true;
 	hash(body, n, request);
 	if (e && !memcmp(e->request, request, sizeof(request)))
-		httpd_reply_json(r, 200, describe_exec(e));
+		answer(r, 200, e, &q);
 	else if (e)
 		httpd_reply_error(r, 409, "id %s is in use by another command", id);
 	else if (app_admits(r))
-		start(r, id, body, n, request);
+		start(r, id, body, n, request, &q);
 }
 
 /* --- look --- */
@@ -116,8 +132,11 @@ void route_exec_list(struct httpd_req *r)
 	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "execs");
 
 	for (struct exec *e = exec_next(NULL); e && list; e = exec_next(e)) {
-		cJSON *d = describe_exec(e);
+		cJSON *d;
 
+		if (exec_is_told(e))
+			continue;
+		d = describe_exec(e);
 		if (!d || !cJSON_AddItemToArray(list, d)) {
 			cJSON_Delete(d);
 			list = NULL;

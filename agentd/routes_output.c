@@ -260,6 +260,8 @@ static void on_end(void *arg)
 {
 	struct stream *s = arg;
 
+	if (s->ended && s->f.e)
+		exec_told(s->f.e);
 	exec_unfollow(&s->f);
 	loop_disarm(&s->alive);
 	free(s);
@@ -275,31 +277,41 @@ static bool wants_sse(struct httpd_req *r)
 	return accept && strcasestr(accept, "text/event-stream");
 }
 
-static int read_query(struct httpd_req *r, uint64_t *ret_offset, bool *ret_follow,
-		      uint64_t *ret_max)
+static int read_query(struct httpd_req *r, struct output_query *q)
 {
-	const char *max = httpd_query(r, "max");
+	const char *max = httpd_query(r, "max"), *forget = httpd_query(r, "forget");
 	const char *offset = httpd_query(r, "offset"), *follow = httpd_query(r, "follow");
 	const char *last = httpd_header(r, "Last-Event-ID"), *format = httpd_query(r, "format");
 
-	*ret_offset = 0;
-	*ret_max = 0;
-	if (max && str_to_u64(max, 1, UINT64_MAX, ret_max) < 0)
+	*q = (struct output_query){ .offset = 0 };
+	if (max && str_to_u64(max, 1, UINT64_MAX, &q->max) < 0)
+		return -EINVAL;
+	if (forget && str_to_u64(forget, 1, LIMIT_FORGET_S, &q->forget) < 0)
 		return -EINVAL;
 	if (format && strcmp(format, "sse") != 0 && strcmp(format, "frames") != 0)
 		return -EINVAL;
 	if (last &&
 	    wants_sse(r)) /* the address of a stream that is taken up again stays the same */
 		offset = last;
-	if (offset && str_to_u64(offset, 0, UINT64_MAX, ret_offset) < 0)
+	if (offset && str_to_u64(offset, 0, UINT64_MAX, &q->offset) < 0)
 		return -EINVAL;
 	if (follow && strcmp(follow, "0") != 0 && strcmp(follow, "1") != 0)
 		return -EINVAL;
-	*ret_follow = follow && follow[0] == '1';
+	q->follow = follow && follow[0] == '1';
 	return 0;
 }
 
-static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool follow, uint64_t max)
+bool output_query(struct httpd_req *r, struct output_query *q)
+{
+	if (read_query(r, q) == 0)
+		return true;
+	httpd_reply_error(
+		r, 400,
+		"offset, max and forget must be numbers, follow 0 or 1, format sse or frames");
+	return false;
+}
+
+void output_begin(struct httpd_req *r, int status, struct exec *e, const struct output_query *q)
 {
 	struct app *a = httpd_server_arg(r);
 	bool sse = wants_sse(r);
@@ -311,23 +323,24 @@ static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool fol
 	}
 	s->r = r;
 	s->loop = &a->loop;
-	s->follow = follow;
+	s->follow = q->follow;
 	s->sse = sse;
-	s->f.offset = s->f.sure = offset;
-	s->f.bounded = max > 0;
-	s->stop = max && max < UINT64_MAX - offset ? offset + max : UINT64_MAX;
+	s->alive_due = q->greet;
+	s->f.offset = s->f.sure = q->offset;
+	s->f.bounded = q->max > 0;
+	s->stop = q->max && q->max < UINT64_MAX - q->offset ? q->offset + q->max : UINT64_MAX;
 	s->f.wake = on_wake;
 	s->alive.fn = on_alive;
 	s->alive.arg = s;
 	memcpy(s->id, e->id, sizeof(s->id));
-	if (follow)
+	if (q->follow)
 		exec_follow(e, &s->f);
 	httpd_on_end(r, on_end, s);
 	httpd_on_hup(r, on_hup, s);
 	httpd_set_timeout(r, LIMIT_FOLLOW_S);
 	if (sse)
 		ignore_result(httpd_add_header(r, "Cache-Control", "no-cache"));
-	httpd_reply_stream(r, 200,
+	httpd_reply_stream(r, status,
 			   sse ? "text/event-stream" : "application/vnd.docker.multiplexed-stream",
 			   -1, pull, s);
 }
@@ -335,18 +348,15 @@ static void begin(struct httpd_req *r, struct exec *e, uint64_t offset, bool fol
 void route_exec_output(struct httpd_req *r)
 {
 	struct exec *e = exec_find(httpd_segment(r, 0));
-	uint64_t offset, max;
-	bool follow;
+	struct output_query q;
 
 	if (!e)
 		httpd_reply_error(r, 404, "no such exec: %s", httpd_segment(r, 0));
-	else if (read_query(r, &offset, &follow, &max) < 0)
-		httpd_reply_error(
-			r, 400,
-			"offset and max must be numbers, follow 0 or 1, format sse or frames");
-	else if (offset > e->log.end)
+	else if (!output_query(r, &q))
+		return;
+	else if (q.offset > e->log.end)
 		httpd_reply_error(r, 416, "offset %llu is behind the end, which is %llu",
-				  (unsigned long long)offset, (unsigned long long)e->log.end);
+				  (unsigned long long)q.offset, (unsigned long long)e->log.end);
 	else
-		begin(r, e, offset, follow, max);
+		output_begin(r, 200, e, &q);
 }

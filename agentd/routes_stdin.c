@@ -159,7 +159,7 @@ static int read_query(struct httpd_req *r, const struct exec *e, uint64_t *ret_s
  * skipped. */
 static bool can_feed(struct httpd_req *r, const struct exec *e)
 {
-	if (!e->in.wanted)
+	if (!e->in.wanted || e->in.own)
 		httpd_reply_error(r, 409,
 				  "the command has no input: start it with \"stdin\": true");
 	else if (e->in.eof && !httpd_query(r, "offset"))

@@ -216,12 +216,27 @@ static int make_cwd(struct spec *s, const char *cwd, struct err *e)
 	return s->cwd ? 0 : err_set(e, ERR_INVALID, ENAMETOOLONG, "working directory");
 }
 
+/* Member NAME, if it is there: all of the input, in base64. */
+static int read_input(struct spec *s, const char *name, struct err *e)
+{
+	cJSON *m = jsn_get(s->root, name);
+
+	if (!cJSON_IsString(m))
+		return 0;
+	/* decoded in place: four characters become three bytes */
+	if (b64_decode(m->valuestring, strlen(m->valuestring), m->valuestring, &s->input_len) < 0)
+		return err_set(e, ERR_INVALID, 0, "invalid base64 %s", name);
+	s->input = m->valuestring;
+	s->want_stdin = true;
+	return 0;
+}
+
 /* --- the native body --- */
 static int check_members(const cJSON *root, struct err *e)
 {
-	static const char *const known[] = { "argv",	  "shell",  "cwd",	  "env",
-					     "clear_env", "stdin",  "timeout_ms", "pty",
-					     "user",	  "limits", "seccomp" };
+	static const char known[][11] = { "argv",      "shell",	 "cwd",	       "env",
+					  "clear_env", "stdin",	 "timeout_ms", "pty",
+					  "user",      "limits", "seccomp",    "input" };
 	const cJSON *m;
 
 	cJSON_ArrayForEach(m, root)
@@ -276,7 +291,7 @@ static int read_timeout(struct spec *s, struct err *e)
 int spec_native(struct spec *s, const char *p, size_t n, char *const *base, struct err *e)
 {
 	const cJSON *env = NULL;
-	const char *cwd = NULL;
+	const char *cwd = NULL, *input = NULL;
 	bool clear = false;
 
 	s->root = jsn_parse(p, n, e);
@@ -287,9 +302,10 @@ int spec_native(struct spec *s, const char *p, size_t n, char *const *base, stru
 	if (check_members(s->root, e) < 0 || read_command(s, e) < 0 || read_timeout(s, e) < 0 ||
 	    jsn_str(s->root, "cwd", &cwd, e) < 0 || jsn_object(s->root, "env", &env, e) < 0 ||
 	    jsn_bool(s->root, "clear_env", &clear, e) < 0 ||
-	    jsn_bool(s->root, "stdin", &s->want_stdin, e) < 0 || check_env_object(env, e) < 0 ||
-	    spec_pty(s, e) < 0 || spec_user(s, e) < 0 || spec_resources(s, e) < 0 ||
-	    spec_seccomp(s, e) < 0)
+	    jsn_bool(s->root, "stdin", &s->want_stdin, e) < 0 ||
+	    jsn_str(s->root, "input", &input, e) < 0 || read_input(s, "input", e) < 0 ||
+	    check_env_object(env, e) < 0 || spec_pty(s, e) < 0 || spec_user(s, e) < 0 ||
+	    spec_resources(s, e) < 0 || spec_seccomp(s, e) < 0)
 		return -EINVAL;
 	if (make_env(s, env, clear ? NULL : base, e) < 0)
 		return -EINVAL;
@@ -297,20 +313,6 @@ int spec_native(struct spec *s, const char *p, size_t n, char *const *base, stru
 }
 
 /* --- the compatible body --- */
-static int read_input(struct spec *s, struct err *e)
-{
-	cJSON *m = jsn_get(s->root, "stdin");
-
-	if (!cJSON_IsString(m))
-		return 0;
-	/* decoded in place: four characters become three bytes */
-	if (b64_decode(m->valuestring, strlen(m->valuestring), m->valuestring, &s->input_len) < 0)
-		return err_set(e, ERR_INVALID, 0, "invalid base64 stdin");
-	s->input = m->valuestring;
-	s->want_stdin = true;
-	return 0;
-}
-
 static void read_seconds(struct spec *s)
 {
 	const cJSON *m = jsn_get(s->root, "timeout");
@@ -339,7 +341,8 @@ int spec_compat(struct spec *s, cJSON *root, char *const *base, struct err *e)
 	s->root = root;
 	read_seconds(s);
 	if (make_argv(s, cmd->valuestring, jsn_get(root, "args"), e) < 0 ||
-	    make_env(s, cJSON_IsObject(env) ? env : NULL, base, e) < 0 || read_input(s, e) < 0)
+	    make_env(s, cJSON_IsObject(env) ? env : NULL, base, e) < 0 ||
+	    read_input(s, "stdin", e) < 0)
 		return -EINVAL;
 	return make_cwd(s, cJSON_IsString(cwd) ? cwd->valuestring : NULL, e);
 }

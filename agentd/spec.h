@@ -41,7 +41,7 @@ struct spec {
 	bool want_stdin;
 	bool timed;
 	int64_t timeout_ns; /* when TIMED; <= 0: at once */
-	char *input;	    /* compatible: bytes for stdin, inside root; NULL = none */
+	char *input;	    /* all of stdin, inside root; NULL = none */
 	size_t input_len;
 	bool pty; /* a terminal instead of pipes; WANT_STDIN is true then */
 	uint16_t rows, cols;

@@ -43,6 +43,8 @@ int spec_pty(struct spec *s, struct err *e)
 
 	if (r <= 0)
 		return r;
+	if (s->input)
+		return err_set(e, ERR_INVALID, 0, "\"input\" cannot go with \"pty\"");
 	s->rows = 24;
 	s->cols = 80;
 	s->pty = s->want_stdin = true;
@@ -168,7 +170,7 @@ static int read_cpus(struct spec_limits *l, const cJSON *o, struct err *e)
 
 static int read_limits(struct spec_limits *l, const cJSON *o, struct err *e)
 {
-	static const char *const known[] = { "memory", "cpus", "pids", "rlimits" };
+	static const char known[][8] = { "memory", "cpus", "pids", "rlimits" };
 	const cJSON *m, *r = NULL;
 
 	cJSON_ArrayForEach(m, o)

@@ -41,7 +41,7 @@ MEMBERS = {
     "POST /v1/fs/read": ({"path": work + "/file"}, {"path": S}),
     "POST /v1/fs/write": ({"path": work + "/file", "content": ""}, {"path": S, "content": S, "encoding": S}),
     "PUT /v1/execs/{}": ({"argv": ["true"]}, {"argv": A, "cwd": S, "env": O, "clear_env": B, "stdin": B, "timeout_ms": I, "pty": O,
-                                              "user": U, "limits": O, "seccomp": S, "shell": S, "unheard_of": ANY}),
+                                              "user": U, "limits": O, "seccomp": S, "shell": S, "input": S, "unheard_of": ANY}),
     "POST /v1/execs/{}/signal": ({"signal": "CONT"}, {"signal": ANY, "to": S}),
     "POST /v1/execs/{}/resize": ({"rows": 10, "cols": 10}, {"rows": ANY, "cols": ANY}),
     "POST /v1/fs/list": ({"path": work}, {"path": P, "depth": I, "limit": I}),
@@ -73,7 +73,7 @@ LIMITS = (("limits", {"memory": -1}, "memory"), ("limits", {"memory": "x"}, "mem
           ("limits", {"rlimits": {"nofile": -1}}, "nofile"), ("limits", {"rlimits": {"nofile": "x"}}, "nofile"),
           ("limits", {"rlimits": {"nofile": {"soft": 9, "hard": 3}}}, "nofile"),
           ("pty", {"rows": "x"}, "rows"), ("pty", {"cols": []}, "cols"), ("pty", {"unheard_of": 1}, "unheard_of"),
-          ("seccomp", "unheard_of", "seccomp"), ("env", {"A": 1}, "A"), ("env", {"A=B": "1"}, "A=B"), ("env", {"": "1"}, '""'))
+          ("seccomp", "unheard_of", "seccomp"), ("input", "abcde", "input"), ("env", {"A": 1}, "A"), ("env", {"A=B": "1"}, "A=B"), ("env", {"": "1"}, '""'))
 OPTIONAL = ("PUT /v1/execs/{} argv", "POST /v1/fs/mkdir parents", "POST /v1/fs/chmod mode", "POST /v1/execs/{}/resize rows",
             "POST /v1/execs/{}/resize cols")
 NOTHING_NEEDED = ("POST /v1/execs/{}/resize",)  # {} is a request
@@ -82,6 +82,7 @@ QUERIES = {
                                 "offset=%20"),
     "POST /v1/execs/{}/stdin": ("offset=x", "offset=-1", "offset=" + "9" * 40, "offset=999999999", "eof=2"),
     "GET /v1/execs/{}/attach": ("offset=x", "offset=-1"),
+    "PUT /v1/execs/{}": ("follow=2", "follow=x", "max=0", "max=x", "forget=0", "forget=x", "forget=86401", "format=x"),
 }
 PATHS = ("", "path", "path=", "path=relative", "path=../../etc/passwd", "path=%2e%2e/%2e%2e/etc/passwd", "path=/" + "x/" * 2500)
 PATH_ROUTES = ("/v1/files", "/v1/archive", "/v1/watch")

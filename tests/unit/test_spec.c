@@ -150,6 +150,37 @@ static void test_compat(void)
 	}
 }
 
+static void test_input(void)
+{
+	static const struct {
+		const char *members;
+		int len; /* -1: refused */
+	} t[] = {
+		{ "\"input\":\"aGk=\"", 2 },
+		{ "\"input\":\"\"", 0 },
+		{ "\"input\":\"aGk=\",\"stdin\":true", 2 },
+		{ "\"input\":\"aGk\"", -1 },
+		{ "\"input\":5", -1 },
+		{ "\"pty\":{},\"input\":\"aGk=\"", -1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		struct spec s = SPEC_INIT;
+		struct err e = ERR_INIT;
+		char doc[200];
+		int r;
+
+		(void)snprintf(doc, sizeof(doc), "{\"argv\":[\"c\"],%s}", t[i].members);
+		r = spec_native(&s, doc, strlen(doc), base, &e);
+		ok(t[i].len < 0
+			   ? r < 0 && e.msg[0]
+			   : r == 0 && s.want_stdin && s.input && s.input_len == (size_t)t[i].len &&
+				     !memcmp(s.input, "hi", s.input_len),
+		   "%s", t[i].members);
+		spec_done(&s);
+	}
+}
+
 static void test_envbase(void)
 {
 	static char path[] = "/tmp/asb-test-passwd-XXXXXX";
@@ -192,6 +223,7 @@ int main(void)
 	test_native();
 	test_many();
 	test_compat();
+	test_input();
 	test_envbase();
 	return tap_done();
 }

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """bench/aws.py ASB PEAK: asb with AWS (a stand-in on loopback, over TLS, which is in its times) beside boto3 that is only imported; and what an
-asb exec asks AWS for when it has a token."""
+asb exec asks AWS for when it has a token, and how many round trips it waits for: of a way that is LATE seconds longer in each direction."""
+import json
 import os
+import queue
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(TOP, "tests/aws"), os.path.join(TOP, "tests/guest")]
@@ -66,6 +71,78 @@ def warm(env, aws, proxy):
     subprocess.run([ASB, "rm", "box"], env=env, stdout=subprocess.DEVNULL, check=True)
 
 
+class Far:
+    """A way to PORT that each byte takes LATE s longer on, both ways. (A TCP handshake is answered here, and costs nothing.)"""
+    LATE = 0.25
+
+    def __init__(self, port):
+        self.port = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near = self.listener.accept()[0]
+            far = socket.create_connection(("127.0.0.1", self.port))
+            for s in (near, far):
+                s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for a, b in ((near, far), (far, near)):
+                q = queue.Queue()
+                threading.Thread(target=self.take, args=(a, q), daemon=True).start()
+                threading.Thread(target=self.give, args=(b, q), daemon=True).start()
+
+    @staticmethod
+    def take(a, q):
+        data = b"x"
+        while data:
+            try:
+                data = a.recv(65536)
+            except OSError:
+                data = b""
+            q.put((time.monotonic() + Far.LATE, data))
+
+    @staticmethod
+    def give(b, q):
+        data = b"x"
+        while data:
+            at, data = q.get()
+            time.sleep(max(0, at - time.monotonic()))
+            try:
+                b.sendall(data) if data else b.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+
+
+def trips(env):
+    """Of round trips of 2 * LATE that asb exec takes: as many as it takes longer by, beside a near agent."""
+    subprocess.run([ASB, "create", "box", "-q", "--image", env["IMAGE"]], env=env, stdout=subprocess.DEVNULL, check=True)
+    path = os.path.join(env["HOME"], ".agent_sandbox/state.json")
+    with open(path, encoding="utf-8") as f:
+        doc = json.load(f)
+    near = doc["sandboxes"]["box"]["endpoint"]
+    far = near.rpartition(":")[0] + f":{Far(int(near.rpartition(':')[2])).listener.getsockname()[1]}"
+    print("\n| round trips that asb exec waits for | n | median | most |\n|---|---|---|---|")
+    for name, args, data in (("true, no input", ["true"], None), ("cat, with 6 bytes of input", ["cat"], b"input\n")):
+        took = {near: [], far: []}
+        for at, all_ in took.items():
+            doc["sandboxes"]["box"]["endpoint"] = at
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(doc, f)
+            for n in range(N // 4 + 1):
+                begin = time.monotonic()
+                how = {"stdin": subprocess.DEVNULL} if data is None else {"input": data}
+                subprocess.run([ASB, "exec", "box", "--", *args], env=env, stdout=subprocess.DEVNULL, check=True, **how)
+                if n:  # the first one mints a token for this endpoint
+                    all_.append(time.monotonic() - begin)
+        base = pick(took[near], .5)
+        more = [(t - base) / (2 * Far.LATE) for t in took[far]]
+        print(f"| {name} | {len(more)} | {pick(more, .5):.2f} | {max(more):.2f} |")
+    doc["sandboxes"]["box"]["endpoint"] = near
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(doc, f)
+    subprocess.run([ASB, "rm", "box"], env=env, stdout=subprocess.DEVNULL, check=True)
+
+
 def main():
     agent = _agentd.Agentd()
     proxy = proxy_to({8080: agent.port})
@@ -76,6 +153,7 @@ def main():
             env |= {"HOME": home, "AGENT_SANDBOX_BACKEND": "aws", "PYTHONDONTWRITEBYTECODE": "1", **aws.env()}
             start(env)
             warm(env, aws, proxy)
+            trips(env | {"IMAGE": aws.image()})
     finally:
         aws.close()
         agent.stop()

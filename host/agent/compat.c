@@ -225,7 +225,7 @@ static int take_bytes(const cJSON *j, const char *name, struct buf *ret)
 /* --- commands --- */
 
 /* What is asked for and cannot be; NULL: nothing. */
-static const char *impossible(const struct exec_spec *s)
+static const char *impossible(const struct exec_spec *s, bool had_input)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
 	struct stat st;
@@ -240,10 +240,10 @@ static const char *impossible(const struct exec_spec *s)
 		return "has no limits for commands";
 	if (!s->use_stdin || s->tty)
 		return NULL;
-	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode) &&
+	if (!had_input && fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode) &&
 	    lseek(STDIN_FILENO, 0, SEEK_CUR) >= st.st_size)
 		return NULL; /* nothing is left in it */
-	if (poll(&in, 1, 0) == 1 && (in.revents & POLLHUP) && !(in.revents & POLLIN))
+	if (!had_input && poll(&in, 1, 0) == 1 && (in.revents & POLLHUP) && !(in.revents & POLLIN))
 		return NULL;
 	return "gives commands no standard input (--no-stdin does without)";
 }
@@ -377,9 +377,9 @@ static int answered(const struct exec_spec *s, const struct asking *k, struct ex
 	return k->status == 200 ? ended(s, ret, &k->body, e) : refused(s, k, ret, e);
 }
 
-int compat_exec(const struct exec_spec *s, struct exec_result *ret, struct err *e)
+int compat_exec(const struct exec_spec *s, bool had_input, struct exec_result *ret, struct err *e)
 {
-	const char *no = impossible(s);
+	const char *no = impossible(s, had_input);
 	struct asking k = { .spec = s };
 	AUTO_JSN *q = NULL;
 	int64_t began = loop_now();

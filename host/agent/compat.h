@@ -18,7 +18,8 @@ struct backend;
 #define COMPAT_FILE_MAX (64U << 20) /* of a file's content */
 
 /* exec_run by POST /v1/exec. What S asks for and the route cannot is ERR_UNSUPPORTED, before anything is started. */
-int compat_exec(const struct exec_spec *s, struct exec_result *ret, struct err *e) MUST_CHECK;
+int compat_exec(const struct exec_spec *s, bool had_input, struct exec_result *ret, struct err *e)
+	MUST_CHECK;
 
 struct compat_file { /* borrowed */
 	const struct backend *backend;

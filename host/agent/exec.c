@@ -13,7 +13,7 @@
 /*
  * One command from start to end, as a small machine:
  *
- *	START --201--> FOLLOW --exit event--> EXITED --all written--> KILL --DELETE answered--> OVER
+ *	START --201--> FOLLOW --exit event--> EXITED --all written--> KILL --DELETE sent--> OVER
  *	  |  refused      |  ^ cut: resume       |                     ^
  *	  +----> OVER     +--+                   +---- signal, stdout --+
  *	                                               gone, deadline
@@ -133,7 +133,7 @@ static void release(struct exec *x)
 int exec_run(const struct exec_spec *s, struct exec_result *ret, struct err *e)
 {
 	struct exec *x = calloc(1, sizeof(*x));
-	bool compat;
+	bool compat, had_input;
 	sigset_t before;
 	int r;
 
@@ -167,11 +167,12 @@ int exec_run(const struct exec_spec *s, struct exec_result *ret, struct err *e)
 	if (r == 0)
 		r = x->ret;
 	compat = r == 0 && x->no_route;
+	had_input = x->have > 0;
 	release(x);
 	if (!compat)
 		return r;
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	return compat_exec(s, ret, e);
+	return compat_exec(s, had_input, ret, e);
 }
 
 void exec_result_done(struct exec_result *r)

@@ -47,8 +47,10 @@ struct exec {
 	/* start.c */
 	struct buf request;
 	struct http_call *start;
-	struct loop_timer start_again;
+	struct loop_timer start_again; /* after a failure; while START is under way: its limit */
 	int64_t start_until;
+	bool streamed; /* the answer is the output, so that the agent forgets the exec by itself too */
+	bool whole;    /* the request has all of our input */
 
 	/* follow.c */
 	struct frames frames;
@@ -106,19 +108,27 @@ bool exec_suspended(struct exec *x);
 int start_begin(struct exec *x, struct err *e) MUST_CHECK;
 void start_done(struct exec *x);
 
+#define FOLLOW_PIECE (512U << 10) /* bytes of output in one answer */
+
 int follow_init(struct exec *x) MUST_CHECK;
+/* The answer to PUT is the output: http_spec.data and .done of it, then. */
+int follow_data(void *arg, const void *p, size_t n);
+void follow_ended(void *arg, int status, const struct buf *body, const struct err *e);
+void follow_taken(struct exec *x); /* X->follow is such a call, and its first bytes are here */
 void follow_begin(struct exec *x);
 void follow_stop(struct exec *x); /* no more output is wanted */
 void follow_done(struct exec *x);
 
 int feed_init(struct exec *x) MUST_CHECK;
+/* Reads what is there already. True when that is all of the input. */
+bool feed_early(struct exec *x);
 void feed_begin(struct exec *x);
 void feed_restart(struct exec *x); /* the connection was lost: the chunk is sent again */
 void feed_stop(struct exec *x);
 void feed_done(struct exec *x);
 
-/* The body of PUT for S. 0, -ENOMEM, -ENOSPC. */
-int request_build(const struct exec_spec *s, struct buf *b) MUST_CHECK;
+/* The body of PUT for S; INPUT: all of its input, N bytes, or NULL: that comes later. 0, -ENOMEM, -ENOSPC. */
+int request_build(const struct exec_spec *s, const void *input, size_t n, struct buf *b) MUST_CHECK;
 
 /* Our terminal, for a command that has one. */
 int term_begin(struct exec *x) MUST_CHECK; /* raw from here on */

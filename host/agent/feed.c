@@ -19,6 +19,8 @@
  * A pipe is read only when nothing is under way: what the command does not read stays there for
  * others. A terminal is read always, because detach keys must work while the sandbox does not.
  *
+ * What is all there when the command is started goes along with that request, which then says that there is no more.
+ *
  * Others may type into a terminal too, or into a command that we have attached to. Our count of
  * bytes says nothing then, so it is given only when a request is repeated.
  */
@@ -174,8 +176,12 @@ static void on_again(struct loop_timer *t)
 {
 	struct exec *x = t->arg;
 
-	if (x->feeding && !x->feed)
+	if (!x->feeding || x->feed)
+		return;
+	if (x->repeat)
 		post(x);
+	else
+		pump(x);
 }
 
 int feed_init(struct exec *x)
@@ -194,12 +200,30 @@ int feed_init(struct exec *x)
 	return 0;
 }
 
+bool feed_early(struct exec *x)
+{
+	if (!x->input || is_shared(x) || x->spec->detach || x->in.kind == STDIO_POLLED)
+		return false;
+	while (!x->eof && room(x) && source_ready(&x->in)) {
+		ssize_t k = source_read(&x->in, x->input + x->have, room(x));
+
+		if (k == -EAGAIN)
+			break;
+		x->have += k > 0 ? (size_t)k : 0;
+		x->eof = k <= 0; /* an input that cannot be read has ended */
+	}
+	return x->eof;
+}
+
 void feed_begin(struct exec *x)
 {
-	if (!x->spec->use_stdin)
+	if (!x->spec->use_stdin || x->whole)
 		return;
 	x->feeding = true;
-	wait_for_input(x);
+	if (x->have || x->eof) /* libcurl may be calling us */
+		loop_arm(&x->loop, &x->feed_again, 0);
+	else
+		wait_for_input(x);
 }
 
 void feed_restart(struct exec *x)

@@ -9,19 +9,18 @@
 #include "lib/str.h"
 
 /*
- * Output. One GET that follows the command; when it is cut it is asked again from the byte that was
+ * Output. The answer to PUT (start.c), or one GET that follows the command; when it is cut it is asked again from the byte that was
  * received last, and nothing but an exit event ends the command. The agent says "alive" every 15
  * seconds when it has nothing else to say, so silence of SILENCE_NS is a dead connection (or a
  * suspended sandbox: then we wait on).
  *
- * Output is asked for in pieces of PIECE bytes: what an answer carries may be lost on the way when
+ * Output is asked for in pieces of FOLLOW_PIECE bytes: what an answer carries may be lost on the way when
  * its connection breaks, and the agent keeps it until we have asked for the next one.
  *
  * Back-pressure: while a sink has bytes left over, libcurl is told to pause, so the guest's ring
  * fills and the command waits, as it would for a pipe.
  */
 
-#define PIECE	     (512U << 10)
 #define SILENCE_NS   (45LL * 1000000000)
 #define END_NS	     (1LL * 1000000000)	 /* from the exit event to the end of the answer */
 #define GIVE_UP_NS   (60LL * 1000000000) /* of attempts that bring nothing */
@@ -135,7 +134,7 @@ static const struct frames_ops frames_ops = { .data = on_data, .event = on_event
 
 /* --- the request --- */
 
-static int on_body(void *arg, const void *p, size_t n)
+int follow_data(void *arg, const void *p, size_t n)
 {
 	struct exec *x = arg;
 
@@ -174,7 +173,7 @@ static void write_failed(struct exec *x)
 	stop_kill(x, EXEC_INTERRUPTED);
 }
 
-static void on_done(void *arg, int status, const struct buf *body, const struct err *e)
+void follow_ended(void *arg, int status, const struct buf *body, const struct err *e)
 {
 	struct exec *x = arg;
 	struct err why = ERR_INIT;
@@ -224,7 +223,7 @@ void follow_begin(struct exec *x)
 {
 	char path[EXEC_PATH_MAX], rest[64];
 	struct http_spec s = {
-		.method = "GET", .path = path, .data = on_body, .done = on_done, .arg = x
+		.method = "GET", .path = path, .data = follow_data, .done = follow_ended, .arg = x
 	};
 	struct err e = ERR_INIT;
 
@@ -233,14 +232,21 @@ void follow_begin(struct exec *x)
 	ignore_result(str_format(rest, sizeof(rest), "/output?offset=%llu%s&max=%u",
 				 (unsigned long long)x->offset,
 				 x->spec->watch == EXEC_WATCH_NOW ? "" : "&follow=1",
-				 PIECE)); /* it fits */
+				 FOLLOW_PIECE)); /* it fits */
 	exec_path(x, rest, path);
-	x->piece_end = x->offset + PIECE;
+	x->piece_end = x->offset + FOLLOW_PIECE;
 	if (!x->attempts)
 		x->good_at = loop_now();
 	loop_arm(&x->loop, &x->silence, SILENCE_NS);
 	if (http_start(x->http, &s, &x->follow, &e) < 0)
 		exec_fail(x, &e);
+}
+
+void follow_taken(struct exec *x)
+{
+	x->piece_end = x->offset + FOLLOW_PIECE;
+	x->good_at = loop_now();
+	loop_arm(&x->loop, &x->silence, SILENCE_NS);
 }
 
 static void on_again(struct loop_timer *t)
@@ -256,6 +262,7 @@ static void on_silence(struct loop_timer *t)
 	if (x->phase == PHASE_EXITED) {
 		http_cancel(x->follow);
 		x->follow = NULL;
+		x->streamed = false; /* the connection went with it: who forgets is waited for */
 		written(x);
 		return;
 	}

@@ -102,15 +102,27 @@ static int prereq_cb(void *arg, char *ip, char *local_ip, int port, int local_po
 	return r < 0 ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
+/* The answer's body is handed on as it comes. */
+static bool is_streamed(const struct http_call *c)
+{
+	const char *want = c->spec.data_type, *type = NULL;
+	long status = 0;
+
+	(void)curl_easy_getinfo(c->io.easy, CURLINFO_RESPONSE_CODE, &status);
+	if (!c->spec.data || (status != 200 && !(want && status == 201)))
+		return false;
+	if (want)
+		(void)curl_easy_getinfo(c->io.easy, CURLINFO_CONTENT_TYPE, &type);
+	return !want || (type && !strcmp(type, want));
+}
+
 static size_t write_cb(char *p, size_t size, size_t n, void *arg)
 {
 	struct http_call *c = arg;
-	long status = 0;
 	int r;
 
 	n *= size;
-	(void)curl_easy_getinfo(c->io.easy, CURLINFO_RESPONSE_CODE, &status);
-	if (c->spec.data && status == 200)
+	if (is_streamed(c))
 		r = c->spec.data(c->spec.arg, p, n);
 	else
 		r = buf_add(&c->body, p, n);

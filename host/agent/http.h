@@ -46,6 +46,8 @@ struct http_spec {
 	 * error. No function of http may be called here.
 	 */
 	int (*data)(void *arg, const void *p, size_t n);
+	/* That of a 200 or 201 answer with this Content-Type alone; others are kept. NULL = any 200. */
+	const char *data_type;
 	/*
 	 * The end. STATUS is the answer's, and BODY what was kept of it; or STATUS is 0 and E tells
 	 * why there is no (complete) answer. CALL is freed afterwards.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host/agent/exec_int.h"
+#include "lib/b64.h"
 #include "lib/jsn.h"
 #include "lib/str.h"
 
@@ -81,7 +82,25 @@ static bool add_argv(const struct exec_spec *s, cJSON *o)
 	return argv != NULL;
 }
 
-int request_build(const struct exec_spec *s, struct buf *b)
+static bool add_input(const struct exec_spec *s, const void *input, size_t n, cJSON *o)
+{
+	char *text;
+	bool good;
+
+	if (!s->use_stdin || s->tty)
+		return true;
+	if (!input)
+		return jsn_add_bool(o, "stdin", true);
+	text = malloc(B64_LEN(n) + 1);
+	if (!text)
+		return false;
+	b64_encode(input, n, text);
+	good = jsn_add_str(o, "input", text);
+	free(text);
+	return good;
+}
+
+int request_build(const struct exec_spec *s, const void *input, size_t n, struct buf *b)
 {
 	AUTO_JSN *j = cJSON_CreateObject();
 	uint64_t ms = ((uint64_t)s->timeout_ns + 999999) / 1000000;
@@ -91,9 +110,9 @@ int request_build(const struct exec_spec *s, struct buf *b)
 	buf_init(b, REQUEST_MAX);
 	if (!j || !add_argv(s, j) || !add_env(s, j) || (s->cwd && !jsn_add_str(j, "cwd", s->cwd)) ||
 	    (s->user && !jsn_add_str(j, "user", s->user)) ||
-	    (s->seccomp && !jsn_add_str(j, "seccomp", s->seccomp)) ||
-	    (s->use_stdin && !s->tty && !jsn_add_bool(j, "stdin", true)) || !add_pty(s, j) ||
-	    !add_limits(s, j) || (s->timeout_ns && !jsn_add_u64(j, "timeout_ms", ms)))
+	    (s->seccomp && !jsn_add_str(j, "seccomp", s->seccomp)) || !add_input(s, input, n, j) ||
+	    !add_pty(s, j) || !add_limits(s, j) ||
+	    (s->timeout_ns && !jsn_add_u64(j, "timeout_ms", ms)))
 		return -ENOMEM;
 	text = cJSON_PrintUnformatted(j);
 	if (!text)

@@ -209,6 +209,11 @@ int source_wait(struct source *s)
 	return 0;
 }
 
+bool source_ready(const struct source *s)
+{
+	return is_ready(s->fd, POLLIN);
+}
+
 ssize_t source_read(struct source *s, void *p, size_t n)
 {
 	ssize_t k;

@@ -56,6 +56,7 @@ struct source {
 
 void source_init(struct source *s, struct loop *l, int fd, void (*ready)(void *arg), void *arg);
 void source_done(struct source *s);
+bool source_ready(const struct source *s); /* a read would not wait */
 /* Calls READY once when there is something to read, or the end. 0 or negative errno. */
 int source_wait(struct source *s) MUST_CHECK;
 /* > 0 bytes, 0 at the end, -EAGAIN, or another negative errno. */

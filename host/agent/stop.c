@@ -177,7 +177,8 @@ static void on_deleted(void *arg, int status, const struct buf *body, const stru
 	exec_over(x, x->ret);
 }
 
-static void forget(struct exec *x)
+/* Without WAIT it is only sent. */
+static void forget(struct exec *x, bool wait)
 {
 	char path[EXEC_PATH_MAX];
 	struct http_spec s = {
@@ -193,7 +194,7 @@ static void forget(struct exec *x)
 	if (x->spec->leave || x->spec->attach || http_start(x->http, &s, &x->delete_call, &e) < 0)
 		exec_over(x, x->ret);
 	else
-		loop_arm(&x->loop, &x->last, LAST_NS);
+		loop_arm(&x->loop, &x->last, wait ? LAST_NS : 0);
 }
 
 void stop_kill(struct exec *x, enum exec_end end)
@@ -203,7 +204,7 @@ void stop_kill(struct exec *x, enum exec_end end)
 	x->res->end = end;
 	start_done(x);
 	follow_stop(x);
-	forget(x);
+	forget(x, true);
 }
 
 void stop_detach(struct exec *x)
@@ -213,10 +214,12 @@ void stop_detach(struct exec *x)
 	exec_over(x, 0);
 }
 
+/* An agent that forgets by itself is told, on the connection that stands, that it need not wait; libcurl's timer, which sends
+ * it, is before ours. */
 void stop_tidy(struct exec *x)
 {
 	follow_stop(x);
-	forget(x);
+	forget(x, !x->streamed);
 }
 
 /* A signal that was ignored when we were started stays so. */

@@ -17,7 +17,7 @@ def proxy_to(port_of):
     class Proxy(Handler):
         vm = None
         requests = []  # (method, path) of all proxies of this class
-        faults = []    # texts: "502", "403", "cut" (after the head of an answer)
+        faults = []    # texts: "502", "403", "cut" (after the head of an answer), "part" (after its first bytes), "exit" (before a command's end)
         heads = []     # the fields of requests, as they came
         resume_s = 0   # how long a request is held while a suspended VM is resumed
 
@@ -151,8 +151,14 @@ def proxy_to(port_of):
                 piece = r.read1(65536)
                 if not piece:
                     break
+                if fault == "exit" and b'"event":"exit"' in piece:
+                    self.close_connection = True
+                    return
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if r.chunked else piece)
                 self.wfile.flush()
+                if fault == "part":
+                    self.close_connection = True
+                    return
             if r.chunked:
                 self.wfile.write(b"0\r\n\r\n")
             elif r.length:  # less came than was promised

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 
-from _aws import Cloud, Fault, done, ok, same
+from _aws import Cloud, Fault, done, ok, same, until
 
 IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 
@@ -30,6 +30,14 @@ def plain(cloud):
     r = cloud.call("exec", "app", "--no-stdin", "--", "sh", "-c", "printf 'a\\r\\n\\000b'; echo e >&2; exit 7")
     same((r.returncode, r.stdout, r.stderr), (7, b"a\r\n\0b", b"e\n"), "bytes and status are the command's own")
     same((aws.calls, aws.connections - before), ([], 1), "a warm token: AWS is not asked, and one connection")
+    for name, args, data in (("no input", ["--no-stdin"], None), ("an empty one", [], b""), ("60 KB of input", [], b"y" * 60000)):
+        before = aws.connections
+        cloud.proxy.requests.clear()
+        r = cloud.call("exec", "app", *args, "--", "sh", "-c", "cat; echo end", input=data)
+        same((r.returncode, r.stdout), (0, (data or b"") + b"end\n"), f"with {name}")
+        same(([m for m, _ in cloud.proxy.requests if m != "DELETE"], aws.connections - before), (["PUT"], 1),
+             "  one request tells all, and the DELETE that may follow is on its connection")
+    ok(until(lambda: cloud.agent.json("GET", "/v1/info")[1]["slots"] == 0), "and nothing is left in the agent")
     r = cloud.call("exec", "app", "--", "cat", input=b"x" * 300000)
     same((r.returncode, len(r.stdout)), (0, 300000), "stdin")
     same(cloud.call("exec", "app", "/nonexistent").returncode, 127, "127")
@@ -84,7 +92,13 @@ def faults(cloud):
     cloud.proxy.faults.extend(["502", "502"])
     r = cloud.call("exec", "app", "--no-stdin", "echo", "ok")
     same((r.returncode, r.stdout), (0, b"ok\n"), "nobody behind the endpoint for a moment")
-    cloud.proxy.faults.extend([None, "cut", "cut"])
+    marks = os.path.join(cloud.agent.dir, "marks")
+    for fault in (["cut"], ["part"], ["exit"], ["cut", "cut", "exit", "cut", "exit"]):
+        cloud.proxy.faults.extend(fault)
+        r = cloud.call("exec", "app", "--", "sh", "-c", f"echo x >> {marks}; cat; sleep 0.1; echo end; exit 3", input=b"in\n")
+        same((r.returncode, r.stdout, cloud.proxy.faults), (3, b"in\nend\n", []), f"answers that are lost: {' '.join(fault)}")
+    same(open(marks, encoding="utf-8").read(), "x\n" * 4, "and each command ran once")
+    cloud.proxy.faults.extend(["part", "cut", "cut"])
     r = cloud.call("exec", "app", "--no-stdin", "--", "sh", "-c", "for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; exit 3")
     same((r.returncode, r.stdout), (3, b"1\n2\n3\n4\n5\n"), "cut streams go on at their byte")
     cloud.proxy.faults.clear()

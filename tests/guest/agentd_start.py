@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# DEADLINE: 240
+# DEADLINE: 900
 """PUT /v1/execs/{id} that is answered with the output, takes the input along, and is forgotten by itself: what a client needs
 that has one round trip only. And what becomes of the end when that answer is lost."""
 import http.client

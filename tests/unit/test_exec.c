@@ -41,7 +41,14 @@ struct step {
 	}
 #define STARTED	 "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
 #define OK_REPLY "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-#define STREAM	 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define UNKNOWN                                                  \
+	"HTTP/1.1 400 Bad Request\r\nContent-Length: 45\r\n\r\n" \
+	"{\"detail\":\"this agent does not know input..\"}"
+#define STREAM "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define FRAMES \
+	"Content-Type: application/vnd.docker.multiplexed-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define RUNS  "HTTP/1.1 201 Created\r\n" FRAMES
+#define ALIVE "19\r\n\3\0\0\0\0\0\0\x11{\"event\":\"alive\"}\r\n"
 #define EXIT0                                                                                              \
 	"7b\r\n\3\0\0\0\0\0\0\x73{\"event\":\"exit\",\"exit_code\":0,\"signal\":null,\"timed_out\":false," \
 	"\"oom\":false,\"truncated\":false,\"duration_ms\":1,\"xy\":1}\r\n0\r\n\r\n"
@@ -141,6 +148,7 @@ struct how {
 	int close_stdout;
 	int capture;
 	int tty, detach;
+	int whole; /* the script is played to its end, which the client does not wait for */
 	const char *attach; /* with offset and fed */
 	uint64_t offset, fed;
 	enum exec_watch watch;
@@ -276,7 +284,8 @@ static void play(const struct step *script, const struct how *h, struct outcome 
 	o->status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 	if (h->idle_input)
 		close(in[1]);
-	kill(agent_pid, SIGKILL);
+	if (!h->whole)
+		kill(agent_pid, SIGKILL);
 	waitpid(agent_pid, NULL, 0);
 	slurp(log[0], o->log, sizeof(o->log));
 	unlink(fake_agent);
@@ -300,7 +309,7 @@ static void expect(const char *what, int status, const char *out, size_t n)
 static void test_plain(void)
 {
 	static const struct step s[] = {
-		STEP("PUT /v1/execs/* HTTP/1.1\r\n", REPLY, STARTED),
+		STEP("PUT /v1/execs/*?follow=1&max=524288&forget=600 HTTP/1.1\r\n", REPLY, STARTED),
 		STEP("GET /v1/execs/*/output?offset=0&follow=1&max=524288 ", REPLY,
 		     STREAM "c\r\n\1\0\0\0\0\0\0\4a\n\0b\r\n9\r\n\2\0\0\0\0\0\0\1e\r\n" EXIT0),
 		STEP("DELETE /v1/execs/* ", REPLY, OK_REPLY),
@@ -317,8 +326,8 @@ static void test_plain(void)
 static void test_resume(void)
 {
 	static const struct step s[] = {
-		STEP("PUT /v1/execs/* ", CUT, ""), /* no answer: sent again */
-		STEP("PUT /v1/execs/* ", REPLY, STARTED),
+		STEP("PUT /v1/execs/*?", CUT, ""), /* no answer: sent again */
+		STEP("PUT /v1/execs/*?", REPLY, STARTED),
 		STEP("GET /v1/execs/*/output?offset=0&", CUT,
 		     STREAM "b\r\n\1\0\0\0\0\0\0\5abc"), /* 3 of 5 */
 		STEP("GET /v1/execs/*/output?offset=3&", CUT,
@@ -430,7 +439,9 @@ static void test_input(void)
 {
 	static const struct how with = { .input = "hello\n" };
 	static const struct step s[] = {
-		STEP("PUT /v1/execs/* ", REPLY, STARTED),
+		STEP("PUT /v1/execs/*?", REPLY,
+		     UNKNOWN), /* an older agent: the input goes by itself */
+		STEP("PUT /v1/execs/*?", REPLY, STARTED),
 		STEP("GET /v1/execs/*/output?offset=0&", HANG_NEW, STREAM),
 		STEP("POST /v1/execs/*/stdin?offset=0", CUT, ""), /* sent again from where it was */
 		STEP("POST /v1/execs/*/stdin?offset=0", CUT,
@@ -438,7 +449,7 @@ static void test_input(void)
 		{ NULL, REPLY, NULL, 0 },
 	};
 	static const struct step idle[] = {
-		STEP("PUT /v1/execs/* ", REPLY, STARTED),
+		STEP("PUT /v1/execs/*?", REPLY, STARTED),
 		STEP("GET ", REPLY, STREAM EXIT0),
 		STEP("DELETE ", REPLY, OK_REPLY),
 		{ NULL, REPLY, NULL, 0 },
@@ -573,6 +584,137 @@ static void test_typed(void)
 	expect("typed", C_FAILED, "", 0);
 }
 
+/* An agent whose answer to PUT is the output. */
+static void test_streamed(void)
+{
+	static const struct how with = { .whole = 1 };
+	static const struct how fed = { .whole = 1, .input = "hello\n" };
+	static const struct step s[] = {
+		STEP("PUT /v1/execs/*?follow=1&max=524288&forget=600 ", REPLY,
+		     RUNS ALIVE "c\r\n\1\0\0\0\0\0\0\4a\n\0b\r\n9\r\n\2\0\0\0\0\0\0\1e\r\n" EXIT0),
+		STEP("DELETE /v1/execs/* ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step input[] = {
+		STEP("PUT ", REPLY, RUNS "9\r\n\1\0\0\0\0\0\0\1a\r\n" EXIT0),
+		STEP("DELETE ", HANG, ""),
+		{ NULL, REPLY, NULL, 0 },
+	};
+
+	play(s, &with, &o);
+	expect("streamed", 0, "a\n\0b", 4);
+	ok_str(o.err, "e", "stderr goes to stderr");
+	ok(!strstr(o.log, "GET") && strstr(o.log, "DELETE"), "no GET, and a DELETE");
+	play(input, &fed, &o);
+	expect("streamed, with all of the input, and a DELETE without an answer", 0, "a", 1);
+	ok(strstr(o.log, "\"input\":\"aGVsbG8K\"}") && !strstr(o.log, "stdin") &&
+		   !strstr(o.log, "POST"),
+	   "the input goes with the request");
+}
+
+static void test_streamed_cut(void)
+{
+	static const struct how with = { .whole = 1 };
+	static const struct step head[] = {
+		/* none of it came: the same again */
+		STEP("PUT ", CUT, RUNS),
+		STEP("PUT ", CUT, ""),
+		STEP("PUT ", REPLY,
+		     "HTTP/1.1 200 OK\r\n" FRAMES "9\r\n\1\0\0\0\0\0\0\1a\r\n" EXIT0),
+		STEP("DELETE ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step middle[] = {
+		STEP("PUT ", CUT, RUNS "b\r\n\1\0\0\0\0\0\0\5abc"), /* 3 of 5 */
+		STEP("GET /v1/execs/*/output?offset=3&follow=1&", CUT,
+		     STREAM "a\r\n\1\0\0\0\0\0\0\2de\r\n"),
+		STEP("GET /v1/execs/*/output?offset=5&follow=1&", REPLY, STREAM EXIT0),
+		STEP("DELETE ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step end[] = {
+		/* an exit event, and not the answer's end: it is not asked for again */
+		STEP("PUT ", HANG_NEW,
+		     RUNS
+		     "7b\r\n\3\0\0\0\0\0\0\x73{\"event\":\"exit\",\"exit_code\":0,\"signal\":null,\"timed_out\":false,"
+		     "\"oom\":false,\"truncated\":false,\"duration_ms\":1,\"xy\":1}\r\n"),
+		STEP("DELETE ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step half[] = {
+		/* half of an exit event is none */
+		STEP("PUT ", CUT,
+		     RUNS "7b\r\n\3\0\0\0\0\0\0\x73{\"event\":\"exit\",\"exit_code\":0"),
+		STEP("GET /v1/execs/*/output?offset=0&", REPLY, STREAM EXIT0),
+		STEP("DELETE ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step forgotten[] = {
+		STEP("PUT ", CUT, RUNS ALIVE),
+		STEP("GET ", REPLY, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+		{ NULL, REPLY, NULL, 0 },
+	};
+
+	play(head, &with, &o);
+	expect("cut before the first byte", 0, "a", 1);
+	play(middle, &with, &o);
+	expect("cut in a frame", 0, "abcde", 5);
+	play(end, &with, &o);
+	expect("an answer that does not end", 0, "", 0);
+	play(half, &with, &o);
+	expect("cut in the exit event", 0, "", 0);
+	play(forgotten, &with, &o);
+	expect("cut, and then it is not there", C_FAILED, "", 0);
+}
+
+static void test_streamed_hostile(void)
+{
+	static const struct how with = { .whole = 1 };
+	static const struct step garbage[] = {
+		STEP("PUT ", REPLY, RUNS "10\r\n\1\0\0\0\377\377\377\377xxxxxxxx\r\n"),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step empty[] = {
+		/* a stream of nothing says that it runs */
+		STEP("PUT ", REPLY, RUNS "0\r\n\r\n"),
+		STEP("GET ", REPLY, STREAM EXIT0),
+		STEP("DELETE ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step refusal[] = {
+		/* frames that are no success are no output */
+		STEP("PUT ", REPLY, "HTTP/1.1 500 x\r\n" FRAMES "9\r\n\1\0\0\0\0\0\0\1a\r\n" EXIT0),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step text[] = {
+		/* output of another kind is none */
+		STEP("PUT ", REPLY,
+		     "HTTP/1.1 201 x\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\na"),
+		STEP("GET ", REPLY, STREAM EXIT0),
+		STEP("DELETE ", REPLY, OK_REPLY),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct step again[] = {
+		/* 400 for ever */
+		STEP("PUT ", REPLY, UNKNOWN),
+		STEP("PUT ", REPLY, UNKNOWN),
+		{ NULL, REPLY, NULL, 0 },
+	};
+	static const struct how fed = { .whole = 1, .input = "hello\n" };
+
+	play(garbage, &with, &o);
+	expect("a frame of 4 GiB in the answer to PUT", C_FAILED, "", 0);
+	play(empty, &with, &o);
+	expect("a stream of nothing", 0, "", 0);
+	play(refusal, &with, &o);
+	expect("frames of a 500", C_FAILED, "", 0);
+	play(text, &with, &o);
+	expect("another type", 0, "", 0);
+	play(again, &fed, &o);
+	expect("400 with and without the input", C_FAILED, "", 0);
+	ok(strstr(o.err, "does not know") != NULL, "is told once: %s", o.err);
+}
+
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
@@ -589,5 +731,8 @@ int main(void)
 	test_detach();
 	test_attach();
 	test_typed();
+	test_streamed();
+	test_streamed_cut();
+	test_streamed_hostile();
 	return tap_done();
 }

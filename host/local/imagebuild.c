@@ -138,7 +138,7 @@ static int mkfs(struct build *b, struct err *e)
 	if (r == 0)
 		r = tree_remove(tree);
 	if (r == 0)
-		r = imagestore_add(&b->w, e);
+		r = imagestore_add(&b->w, p.cancel, e);
 	return r;
 }
 

@@ -221,7 +221,8 @@ int imagestore_begin(struct image_work *w, struct err *e)
 	return r < 0 ? err_set(e, ERR_IO, -r, "%s", w->dir) : 0;
 }
 
-static int hash(int fd, char ret[IMAGE_SHA_LEN + 1])
+/* A large one takes seconds: CANCEL (may be NULL) is looked at between pieces. */
+static int hash(int fd, const volatile sig_atomic_t *cancel, char ret[IMAGE_SHA_LEN + 1])
 {
 	static unsigned char p[1 << 16];
 	unsigned char sum[br_sha256_SIZE];
@@ -230,6 +231,8 @@ static int hash(int fd, char ret[IMAGE_SHA_LEN + 1])
 
 	br_sha256_init(&h);
 	while ((n = read(fd, p, sizeof(p))) != 0) {
+		if (cancel && *cancel)
+			return -EINTR;
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -262,7 +265,7 @@ static int link_blob(struct image_work *w, const char *root)
 	return 0;
 }
 
-int imagestore_add(struct image_work *w, struct err *e)
+int imagestore_add(struct image_work *w, const volatile sig_atomic_t *cancel, struct err *e)
 {
 	char root[LOCAL_PATH_MAX], blobs[LOCAL_PATH_MAX];
 	AUTO_FD lock = -1;
@@ -270,7 +273,7 @@ int imagestore_add(struct image_work *w, struct err *e)
 	int r = fd < 0 ? -errno : 0;
 
 	if (r == 0)
-		r = hash(fd, w->sha256);
+		r = hash(fd, cancel, w->sha256);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	if (r < 0) {

@@ -2,6 +2,7 @@
 #ifndef ASB_LOCAL_IMAGESTORE_H
 #define ASB_LOCAL_IMAGESTORE_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "host/image.h"
@@ -35,8 +36,9 @@ struct image_work { /* a build under way */
 int imagestore_begin(struct image_work *w, struct err *e) MUST_CHECK;
 
 /* The root file system is in the build's folder as IMAGE_ROOTFS: hashes it, brings it to the disk, and lets blobs/ have
- * it, or takes the one that is there. */
-int imagestore_add(struct image_work *w, struct err *e) MUST_CHECK;
+ * it, or takes the one that is there. -EINTR when *CANCEL (may be NULL) is set. */
+int imagestore_add(struct image_work *w, const volatile sig_atomic_t *cancel, struct err *e)
+	MUST_CHECK;
 
 /*
  * Gives the build a name and the next version, in one step. META: further members of image.json. When the newest

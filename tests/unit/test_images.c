@@ -72,7 +72,23 @@ static void begin(struct image_work *w, const char *text)
 	fd = openat(w->dirfd, IMAGE_ROOTFS, O_WRONLY | O_CREAT, 0600);
 	ok(fd_write_all(fd, text, strlen(text)) == 0, "its root file system");
 	fd_close(&fd);
-	ok(imagestore_add(w, &e) == 0, "it is added: %s", e.msg);
+	ok(imagestore_add(w, NULL, &e) == 0, "it is added: %s", e.msg);
+}
+
+static void test_cancelled(void)
+{
+	const volatile sig_atomic_t yes = 1;
+	struct image_work w = IMAGE_WORK_INIT;
+	struct err e = ERR_INIT;
+	int fd;
+
+	ok(imagestore_begin(&w, &e) == 0, "a build begins: %s", e.msg);
+	fd = openat(w.dirfd, IMAGE_ROOTFS, O_WRONLY | O_CREAT, 0600);
+	ok(fd_write_all(fd, "x", 1) == 0, "its root file system");
+	fd_close(&fd);
+	ok_int(imagestore_add(&w, &yes, &e), -EINTR, "Ctrl-C ends the hashing");
+	ok(!w.sha256[0], "and it has no name");
+	imagestore_abort(&w);
 }
 
 static uint64_t make(const char *name, const char *text, bool *ret_unchanged)
@@ -258,6 +274,7 @@ int main(void)
 	put("share/images/base/image.json", "{\"name\":\"base\",\"version\":1}");
 	put("share/images/base/rootfs.erofs", "installed");
 	test_refs();
+	test_cancelled();
 	test_versions();
 	test_dead();
 	test_damage();

@@ -96,3 +96,19 @@ void image_built_done(struct image_built *b)
 	free(b->log);
 	b->log = NULL;
 }
+
+void image_users_add(struct image_users *u, const char *name)
+{
+	if (u->len < IMAGE_USERS_TOLD)
+		u->at += (size_t)snprintf(u->text + u->at, sizeof(u->text) - u->at, "%s%.100s",
+					  u->len ? ", " : "", name);
+	u->len++;
+}
+
+const char *image_users_text(struct image_users *u)
+{
+	if (u->len > IMAGE_USERS_TOLD)
+		(void)snprintf(u->text + u->at, sizeof(u->text) - u->at, " and %zu more",
+			       u->len - IMAGE_USERS_TOLD);
+	return u->text;
+}

@@ -3,6 +3,7 @@
 #define ASB_IMAGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lib/err.h"
@@ -54,6 +55,16 @@ struct image_info { /* one version; strings borrowed */
 	/* Of a platform, which has no paths, sizes and templates; NULL = it is on this machine. VERSION is the active one, 0 = none. */
 	const char *arn, *state;
 };
+
+/* Who uses an image, for a message: IMAGE_USERS_TOLD by name, the others counted. All zero to begin with. */
+#define IMAGE_USERS_TOLD 5
+struct image_users {
+	size_t len, at;
+	char text[IMAGE_USERS_TOLD * 102 + 32]; /* names over 100 bytes are cut */
+};
+void image_users_add(struct image_users *u, const char *name);
+/* "a, b and 3 more", in U; once, at the end. */
+const char *image_users_text(struct image_users *u);
 
 /* Told of each thing that goes, or would go: KIND "image", "template", "sandbox", "snapshot", "build",
  * "content", "artefact" (of a platform's build, NAME is its URI). BYTES may be PRUNE_NO_SIZE. */

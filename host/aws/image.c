@@ -161,6 +161,17 @@ int image_get(struct aws *a, const char *arn, struct image_state *ret, struct er
 	return r;
 }
 
+/* R of asking: 1 when it is accepted or there is none, 0 for what AWS refuses only for now. */
+static int asked(int r, const struct err *e)
+{
+	if (r == 0 || r == -ENOENT)
+		return 1;
+	if (r == -EBUSY || (r == -EINVAL && (strstr(e->msg, "current state") ||
+					     strstr(e->msg, "running microvms"))))
+		return 0;
+	return r;
+}
+
 int image_ask_to_delete(struct aws *a, const char *arn, struct err *e)
 {
 	AUTO_JSN *p = cJSON_CreateObject();
@@ -170,12 +181,7 @@ int image_ask_to_delete(struct aws *a, const char *arn, struct err *e)
 			: no_memory(e, "DeleteMicrovmImage");
 
 	aws_answer_done(&w);
-	if (r == 0 || r == -ENOENT)
-		return 1;
-	if (r == -EBUSY || (r == -EINVAL && (strstr(e->msg, "current state") ||
-					     strstr(e->msg, "running microvms"))))
-		return 0;
-	return r;
+	return asked(r, e);
 }
 
 int image_ask_to_delete_version(struct aws *a, const char *arn, const char *version, struct err *e)
@@ -188,7 +194,7 @@ int image_ask_to_delete_version(struct aws *a, const char *arn, const char *vers
 			: no_memory(e, "DeleteMicrovmImageVersion");
 
 	aws_answer_done(&w);
-	return r == 0 || r == -ENOENT ? 1 : r == -EBUSY ? 0 : r;
+	return asked(r, e);
 }
 
 int image_is_gone(struct aws *a, const char *arn, struct err *e)

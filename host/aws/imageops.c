@@ -10,6 +10,7 @@
 #include "host/aws/poll.h"
 #include "host/aws/query.h"
 #include "host/aws/vm.h"
+#include "host/state/state.h"
 #include "lib/str.h"
 
 /* Images on AWS as commands see them: by name, or by their ARN. */
@@ -165,25 +166,14 @@ static cJSON *params(const struct chosen *c, const char *version)
 	return NULL;
 }
 
-static int add_copy(void *arg, const cJSON *item)
-{
-	cJSON *copy = cJSON_Duplicate(item, true);
-
-	if (copy && cJSON_AddItemToArray(arg, copy))
-		return 0;
-	cJSON_Delete(copy);
-	return -ENOMEM;
-}
-
 /* The versions, or the builds of one, as a member of DOC. */
 static int add_list(const struct chosen *c, enum aws_op_id op, const char *name, cJSON *doc,
 		    struct err *e)
 {
 	AUTO_JSN *p = params(c, c->version);
 	cJSON *all = cJSON_AddArrayToObject(doc, name);
-	int r = p && all ? ops_each(c->a, op, p, add_copy, all, e) : -ENOMEM;
 
-	return r == -ENOMEM ? no_memory(e, name) : r;
+	return ops_list(c->a, op, p, all, e);
 }
 
 static int inspect(const char *image, cJSON **ret, struct err *e)
@@ -216,14 +206,15 @@ static int inspect(const char *image, cJSON **ret, struct err *e)
 
 struct deleting {
 	struct aws *a;
-	const char *arn;
+	const char *arn, *version; /* NULL = all of it */
 };
 
 static int ask(void *arg, struct err *e)
 {
 	const struct deleting *d = arg;
 
-	return image_ask_to_delete(d->a, d->arn, e);
+	return d->version ? image_ask_to_delete_version(d->a, d->arn, d->version, e)
+			  : image_ask_to_delete(d->a, d->arn, e);
 }
 
 static int is_gone(void *arg, struct err *e)
@@ -235,27 +226,49 @@ static int is_gone(void *arg, struct err *e)
 
 int image_delete(struct aws *a, const char *arn, struct err *e)
 {
-	struct deleting d = { a, arn };
+	struct deleting d = { a, arn, NULL };
 	int r = aws_poll(a, ask, &d, IMAGE_GONE_NS, "the image may be deleted", e);
 
 	return r < 0 ? r : aws_poll(a, is_gone, &d, IMAGE_GONE_NS, "the image is gone", e);
 }
 
-/* A version is deleted while the image is not being changed. */
-static int ask_version(void *arg, struct err *e)
+int image_delete_version(struct aws *a, const char *arn, const char *version, struct err *e)
 {
-	const struct chosen *c = arg;
+	struct deleting d = { a, arn, version };
 
-	return image_ask_to_delete_version(c->a, c->arn, c->version, e);
+	return aws_poll(a, ask, &d, IMAGE_GONE_NS, "the version may be deleted", e);
 }
 
 struct users {
 	const struct chosen *c;
 	bool force;
-	size_t len;
-	char first[SANDBOX_ID_MAX + 1];
+	struct image_users who;
 	struct err *e;
 };
+
+struct name {
+	const char *id;
+	char *ret;
+};
+
+static int on_record(void *arg, const struct state_record *r)
+{
+	const struct name *n = arg;
+
+	if (strcmp(r->microvm_id, n->id) != 0)
+		return 0;
+	ignore_result(str_format(n->ret, SANDBOX_NAME_MAX + 1, "%s", r->name)); /* fits */
+	return 1;
+}
+
+/* By the name that asb rm wants; its id when there is none. */
+static void add_user(struct image_users *who, const char *id)
+{
+	char name[SANDBOX_NAME_MAX + 1];
+	struct name n = { id, name };
+
+	image_users_add(who, state_each(on_record, &n, NULL) == 1 ? name : id);
+}
 
 static int on_vm(void *arg, const cJSON *vm)
 {
@@ -267,14 +280,14 @@ static int on_vm(void *arg, const cJSON *vm)
 	    (u->c->version[0] && !(vm_text(vm, "imageVersion") &&
 				   strcmp(vm_text(vm, "imageVersion"), u->c->version) == 0)))
 		return 0;
-	if (!u->len++)
-		memcpy(u->first, i.id, sizeof(u->first));
+	if (!u->force)
+		add_user(&u->who, i.id);
 	if (!u->force || i.state == SANDBOX_TERMINATING)
 		return 0;
 	return vm_do(u->c->a, OP_TERMINATE_MICROVM, i.id, u->e);
 }
 
-/* Whoever lives of it: counted, and ended with FORCE. */
+/* Whoever lives of it: told, or ended with FORCE. */
 static int look_at_users(const struct chosen *c, bool force, struct users *ret, struct err *e)
 {
 	AUTO_JSN *p = params(c, NULL);
@@ -300,14 +313,13 @@ static int remove_image(const char *image, bool force, void (*fn)(void *arg, con
 	r = look_at_users(&c, force, &u, e);
 	if (r < 0)
 		return r;
-	if (u.len && !force) {
-		(void)err_set(e, ERR_CONFLICT, 0, "%zu sandboxes of %.100s live: %.80s%s", u.len,
-			      image, u.first, u.len > 1 ? " and others" : "");
+	if (u.who.len) {
+		(void)err_set(e, ERR_CONFLICT, 0, "sandboxes of %.100s live: %s", image,
+			      image_users_text(&u.who));
 		return -EBUSY;
 	}
-	r = c.version[0]
-		    ? aws_poll(c.a, ask_version, &c, IMAGE_GONE_NS, "the version may be deleted", e)
-		    : image_delete(c.a, c.arn, e);
+	r = c.version[0] ? image_delete_version(c.a, c.arn, c.version, e)
+			 : image_delete(c.a, c.arn, e);
 	if (r == 0)
 		fn(arg, image);
 	return r;

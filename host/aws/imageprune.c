@@ -5,7 +5,6 @@
 #include "host/aws/artefact.h"
 #include "host/aws/imageops.h"
 #include "host/aws/ops.h"
-#include "host/aws/poll.h"
 #include "host/aws/s3.h"
 #include "host/aws/vm.h"
 #include "host/backend.h"
@@ -17,8 +16,6 @@
  * the zips that nothing but these versions was made from. A version that has failed after the active one stays: inspect tells why it did.
  * An image that is being changed is left alone, and so is one that a create is about to start from: AWS does not list that yet.
  */
-
-#define ITEMS_MAX 20000 /* of any one list */
 
 struct pruning {
 	struct image_place at;
@@ -36,31 +33,15 @@ struct pruned {
 
 /* --- lists --- */
 
-static int keep(void *arg, const cJSON *item)
-{
-	cJSON *copy = cJSON_GetArraySize(arg) < ITEMS_MAX ? cJSON_Duplicate(item, true) : NULL;
-
-	if (copy && cJSON_AddItemToArray(arg, copy))
-		return 0;
-	cJSON_Delete(copy);
-	return -E2BIG;
-}
-
 /* All there is of OP, of the image ARN when there is one; owned. */
 static int list_of(struct aws *a, enum aws_op_id op, const char *arn, cJSON **ret, struct err *e)
 {
-	AUTO_JSN *p = cJSON_CreateObject(), *all = cJSON_CreateArray();
-	int r = p && all && (!arn || jsn_add_str(p, "imageIdentifier", arn)) ? 0 : -ENOMEM;
+	AUTO_JSN *p = cJSON_CreateObject();
+	int r = !p || (arn && !jsn_add_str(p, "imageIdentifier", arn)) ? -ENOMEM : 0;
 
-	if (r == 0)
-		r = ops_each(a, op, p, keep, all, e);
-	if (r < 0 && e && !e->code)
-		return err_set(e, ERR_INTERNAL, -r, "a list of AWS");
-	if (r == 0) {
-		*ret = all;
-		all = NULL;
-	}
-	return r;
+	*ret = cJSON_CreateArray();
+	return r < 0 ? err_set(e, ERR_INTERNAL, ENOMEM, "a list of AWS")
+		     : ops_list(a, op, p, *ret, e);
 }
 
 /* --- what may go --- */
@@ -106,34 +87,22 @@ static int on_record(void *arg, const struct state_record *r)
 
 /* --- versions --- */
 
-struct asking {
-	struct aws *a;
-	const char *arn, *version;
-};
-
-static int ask(void *arg, struct err *e)
-{
-	const struct asking *q = arg;
-
-	return image_ask_to_delete_version(q->a, q->arn, q->version, e);
-}
-
 static int remove_version(const struct pruning *u, struct pruned *p, const cJSON *version,
 			  struct err *e)
 {
-	struct asking q = { u->at.a, p->arn, vm_text(version, "imageVersion") };
+	const char *v = vm_text(version, "imageVersion");
 	char name[IMAGE_REF_MAX + 1];
 	int r = 0;
 
 	if (!(u->flags & PRUNE_DRY))
-		r = aws_poll(u->at.a, ask, &q, IMAGE_GONE_NS, "the version may be deleted", e);
+		r = image_delete_version(u->at.a, p->arn, v, e);
 	if (r == 0)
-		r = keep(p->gone, version);
+		r = ops_keep(p->gone, version);
 	if (r == 0)
 		r = str_format(name, sizeof(name), "%s:%llu", p->name,
-			       (unsigned long long)image_major(q.version));
+			       (unsigned long long)image_major(v));
 	if (r < 0)
-		return e && e->code ? err_wrap(e, "%.64s:%.20s", p->name, q.version)
+		return e && e->code ? err_wrap(e, "%.64s:%.20s", p->name, v)
 				    : err_set(e, ERR_INTERNAL, -r, "the versions that go");
 	u->fn(u->arg, "image", name, PRUNE_NO_SIZE);
 	return 0;

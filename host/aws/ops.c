@@ -462,3 +462,26 @@ int ops_each(struct aws *a, enum aws_op_id id, cJSON *params,
 		return s.result;
 	return r == 1 ? err_set(e, ERR_TOO_BIG, 0, "%s has no end", ops_of(id)->name) : r;
 }
+
+int ops_keep(void *arg, const cJSON *item)
+{
+	cJSON *copy;
+
+	if (cJSON_GetArraySize(arg) >= OPS_ITEMS_MAX)
+		return -E2BIG;
+	copy = cJSON_Duplicate(item, true);
+	if (copy && cJSON_AddItemToArray(arg, copy))
+		return 0;
+	cJSON_Delete(copy);
+	return -ENOMEM;
+}
+
+int ops_list(struct aws *a, enum aws_op_id id, cJSON *params, cJSON *all, struct err *e)
+{
+	int r = params && all ? ops_each(a, id, params, ops_keep, all, e) : -ENOMEM;
+
+	if (r == -E2BIG || (r == -ENOMEM && e && !e->code))
+		return err_set(e, r == -E2BIG ? ERR_TOO_BIG : ERR_INTERNAL, -r, "%s",
+			       ops_of(id)->name);
+	return r;
+}

@@ -43,6 +43,12 @@ int ops_each(struct aws *a, enum aws_op_id id, cJSON *params,
 	     int (*fn)(void *arg, const cJSON *item), void *arg, struct err *e) MUST_CHECK;
 #define OPS_PAGES_MAX 10000
 
+/* Copies of all entries, OPS_ITEMS_MAX at most, into the array ALL (NULL: there was no memory for it). PARAMS as above. */
+int ops_list(struct aws *a, enum aws_op_id id, cJSON *params, cJSON *all, struct err *e) MUST_CHECK;
+#define OPS_ITEMS_MAX 20000
+/* A copy of ITEM at the end of the array ARG: 0, -ENOMEM, -E2BIG. */
+int ops_keep(void *arg, const cJSON *item) MUST_CHECK;
+
 /* A random UUID (RFC 9562, version 4) in its usual form. */
 #define OPS_UUID_LEN 36
 int ops_uuid(char ret[static OPS_UUID_LEN + 1], struct err *e) MUST_CHECK;

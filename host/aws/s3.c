@@ -199,7 +199,7 @@ static int delete_all_of(struct aws *a, const char *bucket, const char *owner, s
 				.query = "delete",
 				.type = "application/xml" };
 	struct aws_answer w;
-	const char *code;
+	const char *code, *key;
 	int r = buf_adds(&d->xml, "<Quiet>true</Quiet></Delete>");
 
 	if (r < 0)
@@ -208,9 +208,10 @@ static int delete_all_of(struct aws *a, const char *bucket, const char *owner, s
 	q.len = d->xml.len;
 	r = s3_call(a, &q, &w, e);
 	code = xml_text(w.json, "DeleteResult/Error/Code");
+	key = xml_text(w.json, "DeleteResult/Error/Key");
 	if (r == 0 && code) /* a failure within a success */
-		r = err_set(e, ERR_DENIED, 0, "DeleteObjects: %s: %.200s", code,
-			    xml_text(w.json, "DeleteResult/Error/Key"));
+		r = err_set(e, ERR_DENIED, 0, "DeleteObjects: %.100s: %.200s", code,
+			    key ? key : "of some object");
 	aws_answer_done(&w);
 	return r;
 }

@@ -89,7 +89,7 @@ static int finish(struct upload *u, const char *method, struct err *e)
 				.owner = u->o->owner,
 				.key = u->o->key };
 	struct aws_answer w = { .attempts = 0 };
-	const char *code;
+	const char *code, *why;
 	AUTO_BUF query;
 	int r;
 
@@ -105,9 +105,10 @@ static int finish(struct upload *u, const char *method, struct err *e)
 	}
 	r = s3_call(u->a, &q, &w, e);
 	code = xml_text(w.json, "Error/Code");
+	why = xml_text(w.json, "Error/Message");
 	if (r == 0 && code) /* a failure within a success */
-		r = err_set(e, ERR_UNAVAILABLE, EIO, "%s: %.200s (%s)", q.what,
-			    xml_text(w.json, "Error/Message"), code);
+		r = err_set(e, ERR_UNAVAILABLE, EIO, "%s: %.200s (%.100s)", q.what,
+			    why && *why ? why : "it has failed", code);
 	aws_answer_done(&w);
 	return r;
 }

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "host/aws/image.h"
+#include "host/aws/imageops.h"
 #include "host/aws/ops.h"
 #include "host/aws/vm.h"
 #include "host/infra/stack.h"
@@ -192,18 +192,6 @@ static int end_all(struct stack *s, struct err *e)
 		     : stack_poll(s, all_ended, NULL, STACK_GONE_NS, "the sandboxes have ended", e);
 }
 
-static int ask_to_delete(struct stack *s, void *arg, struct err *e)
-{
-	(void)arg;
-	return image_ask_to_delete(s->a, s->rec[RES_IMAGE].id, e);
-}
-
-static int image_gone(struct stack *s, void *arg, struct err *e)
-{
-	(void)arg;
-	return image_is_gone(s->a, s->image_arn, e);
-}
-
 int stack_image_delete(struct stack *s, bool force, struct err *e)
 {
 	int r = str_format(s->image_arn, sizeof(s->image_arn), "%s", s->rec[RES_IMAGE].id);
@@ -212,8 +200,5 @@ int stack_image_delete(struct stack *s, bool force, struct err *e)
 		return err_set(e, ERR_INVALID, -r, "the image's ARN");
 	if (force)
 		r = end_all(s, e);
-	if (r == 0)
-		r = stack_poll(s, ask_to_delete, NULL, STACK_GONE_NS, "the image may be deleted",
-			       e);
-	return r < 0 ? r : stack_poll(s, image_gone, NULL, STACK_GONE_NS, "the image is gone", e);
+	return r < 0 ? r : image_delete(s->a, s->image_arn, e);
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,9 +21,6 @@
  * content. A removal looks at the users first and removes then; a sandbox that is created in between finds its image
  * gone when it starts, and is told so.
  */
-
-#define USERS_TOLD 5
-#define USER_LEN   100 /* of a name; longer ones are cut */
 
 struct walk {
 	struct image_uses uses;
@@ -120,20 +116,14 @@ struct doomed {
 	struct err *err;
 };
 
-/* The first of them by name, the rest by number. */
 static int in_use(const struct image_info *i, struct err *e)
 {
-	char who[USERS_TOLD * (USER_LEN + 2) + 32] = "";
-	size_t n = 0, at = 0;
+	struct image_users who = { .len = 0 };
 
-	for (; i->used_by[n]; n++)
-		if (n < USERS_TOLD)
-			at += (size_t)snprintf(who + at, sizeof(who) - at, "%s%.*s", n ? ", " : "",
-					       USER_LEN, i->used_by[n]);
-	if (n > USERS_TOLD)
-		(void)snprintf(who + at, sizeof(who) - at, " and %zu more", n - USERS_TOLD);
+	for (const char *const *u = i->used_by; *u; u++)
+		image_users_add(&who, *u);
 	(void)err_set(e, ERR_CONFLICT, 0, "%s:%llu is used by %s", i->name,
-		      (unsigned long long)i->version, who);
+		      (unsigned long long)i->version, image_users_text(&who));
 	return -EBUSY;
 }
 

@@ -428,8 +428,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             named = [(int(x.find(ns + "PartNumber").text), x.find(ns + "ETag").text) for x in ElementTree.fromstring(body).iter(ns + "Part")]
             if named != [(n, f'"{hashlib.md5(parts[n]).hexdigest()}"') for n in sorted(parts)] or any(len(parts[n]) < 5 << 20 for n, _ in named[:-1]):
                 raise Bad(400, "ValidationError", f"parts {named}")
-            if b.pop("complete_fails", False):
-                return {"Error": {"Code": "InternalError", "Message": "We encountered an internal error. Please try again."}}
+            if "complete_fails" in b:
+                return {"Error": b.pop("complete_fails")}
             b["uploads"].remove(key)
             b["objects"][key] = b"".join(parts[n] for n in sorted(parts))
             b["versions"].append(key)

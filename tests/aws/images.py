@@ -128,7 +128,10 @@ class Images(CloudWatch):
             raise Bad(409, "ConflictException", f"MicroVM Image is already in state: {i['state']}")
         if len(i["versions"]) == 1:
             raise Bad(400, "ValidationException", "This is the last version. Please delete the entire image")
-        if any(m["image"] == i["arn"] and m["state"] != "TERMINATED" and m.get("version") == x["imageVersion"] for m in self.vms.values()):
+        live = [m for m in self.vms.values() if m["image"] == i["arn"] and m["state"] != "TERMINATED" and m.get("version") == x["imageVersion"]]
+        if live:
+            for m in live:
+                m["state"] = m["state"].replace("TERMINATING", "TERMINATED")  # it has ended when it is asked again
             raise Bad(400, "ValidationException", "Cannot delete microvm image version with running microvms.")
         del i["versions"][v["imageVersion"]]
         i.update(state="UPDATING", waits=self.slow, failed=False)

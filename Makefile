@@ -220,10 +220,23 @@ $(foreach t,$(UNIT),$(eval $(call asan_program,$(t:%.c=build/asan/%),$(call asan
 .PHONY: unit
 unit: $(patsubst %.c,build/asan/%,$(UNIT))
 
-# The guest programs once more, for the suites that tests/run runs against both (NAME@sanitized).
+# The programs once more, for the suites that tests/run runs against both (NAME@sanitized).
 $(foreach p,$(guest_have),$(eval $(call asan_program,build/asan/bin/$(p),$(call asan_objs,$($($(p)_MOD)_SRCS)))))
+# asb needs its own libcurl: Debian's speaks TLS by GnuTLS. The shipped objects do on x86_64, where musl's structures have glibc's
+# layout (on aarch64 a mutex has not); of the functions that libcurl calls, strerror_r alone differs, and POSIX's has another name.
+ifeq ($(NATIVE),x86_64)
+asan_host := $(patsubst %,build/asan/bin/%,$(host_have))
+endif
+build/asan/libcurl.a: build/deps.stamp
+	@mkdir -p $(@D)
+	$(Q)objcopy --redefine-sym strerror_r=__xpg_strerror_r build/deps/$(NATIVE)/lib/libcurl.a $@
+build/asan/bin/asb: $(call asan_objs,$(host_SRCS)) build/asan/libasb.a build/asan/libcurl.a
+	@mkdir -p $(@D)
+	$(call say,LD,'bin/asb (sanitized)')
+	$(Q)gcc $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) build/deps/$(NATIVE)/lib/libbearssl.a \
+		$(filter-out -lcurl% -lbearssl,$(LIBS_ASAN)) -lexpat
 .PHONY: sanitized
-sanitized: $(patsubst %,build/asan/bin/%,$(guest_have))
+sanitized: $(patsubst %,build/asan/bin/%,$(guest_have)) $(asan_host)
 
 # Fuzz targets are the same with clang's libFuzzer: fuzz/x.c with its LINK line, corpus in fuzz/corpus/x.
 FUZZ_TIME ?= 60

@@ -56,7 +56,7 @@ def skip_all(why):
 
 def need_asb():
     if not os.access(ASB, os.X_OK):
-        skip_all("build/bin/asb is missing (make host)")
+        skip_all(f"{os.path.relpath(ASB, TOP)} is missing (make host sanitized)")
 
 
 def need_vm():

@@ -12,6 +12,7 @@
 #include "host/cmd/common.h"
 #include "host/core/core.h"
 #include "lib/buf.h"
+#include "lib/proc.h"
 #include "lib/str.h"
 
 #define HELP_MAX (64U << 10)
@@ -70,8 +71,7 @@ int main(int argc, char **argv)
 	fill_standard_streams();
 	(void)signal(SIGPIPE,
 		     SIG_IGN); /* told by EPIPE, so that what was begun is cleaned up first */
-	(void)signal(SIGCHLD,
-		     SIG_DFL); /* ignored by some who start us: then no child could be waited for */
+	proc_keep_children();
 	r = cli_parse(&c, argc, argv, &e);
 	out_init(&c);
 	if (r < 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fd.h"
+#include "proc.h"
 
 /*
  * Stale events: epoll_wait returns a batch, and the callback of one watch may free another whose event is
@@ -160,7 +161,7 @@ int loop_signals(struct loop *l, const sigset_t *set, void (*fn)(void *arg, cons
 	if (sigprocmask(SIG_BLOCK, set, NULL) < 0)
 		return -errno;
 	if (sigismember(set, SIGCHLD))
-		(void)signal(SIGCHLD, SIG_DFL);
+		proc_keep_children();
 	fd = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		return -errno;

@@ -88,8 +88,8 @@ void loop_del_prepare(struct loop *l,
 		      struct loop_prepare *p); /* not from inside a preparer; fine when not added */
 
 /*
- * Blocks the signals of SET for the process and delivers them to FN from the loop. Once per loop. A SIGCHLD in SET is no longer
- * ignored when whoever started us had done so: children of such a process cannot be waited for (wait(2)).
+ * Blocks the signals of SET for the process and delivers them to FN from the loop. Once per loop. With SIGCHLD in SET
+ * children can be waited for (proc_keep_children).
  */
 int loop_signals(struct loop *l, const sigset_t *set, void (*fn)(void *arg, const void *siginfo),
 		 void *arg) MUST_CHECK;

@@ -399,6 +399,11 @@ int proc_signal(const struct proc_child *c, int sig)
 	return kill(c->pid, sig) < 0 ? -errno : 0;
 }
 
+void proc_keep_children(void)
+{
+	(void)signal(SIGCHLD, SIG_DFL);
+}
+
 int proc_become_subreaper(void)
 {
 	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? -errno : 0;

@@ -76,6 +76,12 @@ int proc_signal(const struct proc_child *c, int sig) MUST_CHECK;
 extern int proc_start_s; /* the limit for tests that wait for it */
 #endif
 
+/*
+ * Children can be waited for. Those of a process that ignores SIGCHLD cannot (wait(2)), and ignored signals are inherited: some who
+ * start us have done so. For programs that wait without loop_signals, which calls it.
+ */
+void proc_keep_children(void);
+
 /* Becomes the reaper of orphaned descendants (PR_SET_CHILD_SUBREAPER). */
 int proc_become_subreaper(void) MUST_CHECK;
 

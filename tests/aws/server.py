@@ -226,7 +226,7 @@ class Aws(CloudWatch):
         if vm["state"] != "TERMINATED":
             vm.update({"state": "TERMINATING", "~asked": 0})
         if "~server" in vm:
-            threading.Thread(target=vm.pop("~server").shutdown, daemon=True).start()
+            threading.Thread(target=self.stop, args=(vm.pop("~server"),), daemon=True).start()
         return {}
 
     def CreateMicrovmAuthToken(self, p):
@@ -272,10 +272,14 @@ class Aws(CloudWatch):
         return {"AccessKeyId": key, "SecretAccessKey": secret, "SessionToken": token, "Token": token, "Code": "Success",
                 "Expiration": until if seconds else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(until))}
 
+    @staticmethod
+    def stop(server):
+        server.shutdown()
+        server.server_close()
+
     def close(self):
-        for server in (self.api, self.plain):
-            server.shutdown()
-            server.server_close()
+        for server in (self.api, self.plain, *(vm["~server"] for vm in self.vms.values() if "~server" in vm)):
+            self.stop(server)
         shutil.rmtree(self.dir, ignore_errors=True)
 
 

@@ -14,6 +14,8 @@ from server import Aws, Fault  # noqa: E402,F401
 
 need_asb()
 
+IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"  # that the stand-in has
+
 
 class Cloud:
     """One account: `aws` the service, `proxy` the class behind each VM's endpoint, `home` a HOME with credentials."""
@@ -48,6 +50,10 @@ class Cloud:
         import json
         with open(path, encoding="utf-8") as f:
             return json.load(f)["sandboxes"]
+
+    def vm(self, name="app"):
+        """What the service knows of the sandbox NAME; a test may change it."""
+        return self.aws.vms[self.state()[name]["microvm_id"]]
 
     def living(self):
         return [v["microvmId"] for v in self.aws.vms.values() if v["state"] not in ("TERMINATING", "TERMINATED")]

@@ -8,9 +8,8 @@ import os
 import stat
 import time
 
-from _aws import Cloud, Fault, done, ok, one_line, same
+from _aws import IMAGE, Cloud, Fault, done, ok, one_line, same
 
-IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 ROLE = "arn:aws:iam::123456789012:role/run"
 MANAGED = "arn:aws:lambda:us-east-1:aws:network-connector:aws-network-connector:"
 OWN = "arn:aws:lambda:us-east-1:123456789012:network-connector:nc-"

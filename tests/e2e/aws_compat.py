@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# VARIANTS: none
+# VARIANTS: sanitized
 """Sandboxes on AWS whose image has another agent, with the compatible routes only: what asb does with it, and what it says of the rest."""
 import base64
 import json
@@ -9,11 +9,9 @@ import signal
 import subprocess
 
 import _mcp
-from _aws import ASB, Cloud, done, ok, same, until
+from _aws import ASB, IMAGE, Cloud, done, ok, same, until
 from _compat_guest import Guest
 from _term import Term
-
-IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 
 
 def execs(guest):

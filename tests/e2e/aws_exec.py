@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# VARIANTS: none
+# VARIANTS: sanitized
 """Commands in a sandbox on AWS: through a proxy with TLS and tokens that behaves as AWS's, in front of a real agentd."""
 import hashlib
 import json
@@ -8,13 +8,7 @@ import os
 import signal
 import time
 
-from _aws import Cloud, Fault, done, ok, same, until
-
-IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
-
-
-def vm_of(cloud, name="app"):
-    return cloud.aws.vms[cloud.state()[name]["microvm_id"]]
+from _aws import IMAGE, Cloud, Fault, done, ok, same, until
 
 
 def token_file(cloud):
@@ -102,7 +96,7 @@ def faults(cloud):
     r = cloud.call("exec", "app", "--no-stdin", "--", "sh", "-c", "for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; exit 3")
     same((r.returncode, r.stdout), (3, b"1\n2\n3\n4\n5\n"), "cut streams go on at their byte")
     cloud.proxy.faults.clear()
-    vm = vm_of(cloud)
+    vm = cloud.vm()
     vm["state"] = "SUSPENDED"
     r = cloud.call("exec", "app", "--no-stdin", "echo", "on")
     same((r.returncode, r.stdout, vm["state"]), (0, b"on\n", "RUNNING"), "a suspended one is resumed by traffic")

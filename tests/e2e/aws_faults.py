@@ -8,9 +8,8 @@ import signal
 import subprocess
 import time
 
-from _aws import Cloud, Fault, done, ok, same, until
+from _aws import IMAGE, Cloud, Fault, done, ok, same, until
 
-IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 HTML = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
 
 

@@ -10,13 +10,12 @@ import time
 
 import _mcp
 from _asb import skip
-from _aws import Cloud, Fault, done, ok, same, until
+from _aws import IMAGE, Cloud, Fault, done, ok, same, until
 from cloudwatch import LOGS
 
 if not LOGS:
     skip("requests to CloudWatch Logs against their model", "python3-botocore is missing (deps/apt-check.txt)")
 
-IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 ROLE = "arn:aws:iam::123456789012:role/sandbox"
 GROUP = "/aws/lambda-microvms/guest"
 NOON = 1796040000000  # 2026-11-30T12:00:00Z
@@ -26,18 +25,14 @@ def place(vm):
     return time.strftime("%Y/%m/%d", time.gmtime(vm["startedAt"])) + f"[{vm['imageVersion']}]{vm['microvmId']}"
 
 
-def vm_of(cloud, name="app"):
-    return cloud.aws.vms[cloud.state()[name]["microvm_id"]]
-
-
 def write(cloud, *messages, group=GROUP, name="app", at=NOON):
     for n, text in enumerate(messages):
-        cloud.aws.log.append((group, place(vm_of(cloud, name)), at + n * 1000, text))
+        cloud.aws.log.append((group, place(cloud.vm(name)), at + n * 1000, text))
 
 
 def refused(cloud):
     r = cloud.call("logs", "app")
-    ok(r.returncode == 1 and GROUP.encode() in r.stderr and place(vm_of(cloud)).encode() in r.stderr and b"role" in r.stderr,
+    ok(r.returncode == 1 and GROUP.encode() in r.stderr and place(cloud.vm()).encode() in r.stderr and b"role" in r.stderr,
        "nothing is there yet: where asb looked, and what may be wrong", r.stderr)
     write(cloud, "of another one", name="other")
     r = cloud.call("logs", "app")
@@ -116,7 +111,7 @@ def follows(cloud):
     same(len(lines(child, 40)), len(want), "2 MB at once")
     write(cloud, "nine", at=NOON + 159000)  # the moment of the last one
     same(lines(child, 1), b"nine\n", "what was shown is dropped, and nothing is lost or told twice")
-    vm = vm_of(cloud)
+    vm = cloud.vm()
     vm.update(state="TERMINATED", stateReason="Container Stopped with Exit Code: 1")
     time.sleep(0.1)
     write(cloud, "last words", at=NOON + 400000)
@@ -160,7 +155,7 @@ def of_commands(cloud):
     ok(r.returncode == 2 and b"--log-group" in r.stderr, "a command has no log group", r.stderr)
     r = cloud.call("logs", "app", "ffff")
     ok(r.returncode == 1 and b"asb execs app" in r.stderr, "one that does not exist", r.stderr)
-    vm_of(cloud)["state"] = "SUSPENDED"
+    cloud.vm()["state"] = "SUSPENDED"
     same(cloud.call("logs", "app", exec_id, "-n", "1").stdout, b"100\n", "a suspended MicroVM goes on for it")
 
 

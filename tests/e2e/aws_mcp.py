@@ -6,11 +6,10 @@ import os
 import shutil
 import urllib.request
 
-from _aws import Cloud, Fault, done, ok, same
+from _aws import IMAGE, Cloud, Fault, done, ok, same
 from _account import ACCOUNT, REGION, AccountHome
 import _mcp
 
-IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 CONNECTOR = "arn:aws:lambda:us-east-1:123456789012:network-connector:mine"
 
 

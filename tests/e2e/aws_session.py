@@ -8,14 +8,8 @@ import os
 import signal
 import time
 
-from _aws import ASB, Cloud, done, ok, same, until
+from _aws import ASB, IMAGE, Cloud, done, ok, same, until
 from _term import Term
-
-IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
-
-
-def vm_of(cloud):
-    return cloud.aws.vms[cloud.state()["app"]["microvm_id"]]
 
 
 def detached(cloud, *words):
@@ -113,24 +107,24 @@ def waits(cloud):
     same(r.returncode, 124, "the sandbox runs")
     child = cloud.home.start("wait", "app", "--json")
     time.sleep(0.5)
-    vm_of(cloud).update(state="TERMINATED", stateReason="Container Stopped with Exit Code: 1")
+    cloud.vm().update(state="TERMINATED", stateReason="Container Stopped with Exit Code: 1")
     doc = json.loads(child.communicate(timeout=60)[0])
     same((child.returncode, doc["state"], doc["reason"]), (0, "TERMINATED", "Container Stopped with Exit Code: 1"), "and its end, with AWS's reason")
-    vm_of(cloud).update(state="RUNNING", stateReason=None)
+    cloud.vm().update(state="RUNNING", stateReason=None)
 
 
 def metrics(cloud):
     r = cloud.call("metrics", "app")
     ok(r.returncode == 0 and b"CPU" in r.stdout and b"MEMORY" in r.stdout.upper(), "metrics", r.stdout)
     doc = json.loads(cloud.call("metrics", "app", "--json").stdout)
-    same((doc["id"], doc["metrics"]["memory"]["total"] > 0), (vm_of(cloud)["microvmId"], True), "--json")
+    same((doc["id"], doc["metrics"]["memory"]["total"] > 0), (cloud.vm()["microvmId"], True), "--json")
     child = cloud.home.start("metrics", "app", "-w", "--json", "--interval", "0.2")
     docs = [json.loads(child.stdout.readline()) for _ in range(3)]
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=60)
     same(([d["name"] for d in docs], child.returncode), (["app"] * 3, 0), "-w goes on until Ctrl-C")
-    vm_of(cloud)["state"] = "SUSPENDED"
-    same((cloud.call("metrics", "app").returncode, vm_of(cloud)["state"]), (0, "RUNNING"), "a suspended one goes on for it")
+    cloud.vm()["state"] = "SUSPENDED"
+    same((cloud.call("metrics", "app").returncode, cloud.vm()["state"]), (0, "RUNNING"), "a suspended one goes on for it")
 
 
 with Cloud() as c:

@@ -178,7 +178,7 @@ static void explain(const struct http_call *c, CURLcode code, struct err *e)
 		*e = c->http->connect_err;
 	} else if (c->http->tls &&
 		   (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_PROXY)) {
-		why_say(code, c->why, true, why);
+		why_say(code, c->why, c->http->route.url, why);
 		(void)err_set(e, ERR_UNAVAILABLE, 0, "the sandbox's endpoint: %s", why);
 		e->errnum = ECONNRESET; /* for who asks again, as a cut connection */
 	} else if (code == CURLE_OPERATION_TIMEDOUT) {

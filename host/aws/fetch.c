@@ -216,7 +216,7 @@ static int explain(const struct exchange *x, const struct fetch_request *q, stru
 	default:
 		break;
 	}
-	why_say(x->code, x->why, !q->direct, why);
+	why_say(x->code, x->why, q->direct ? NULL : q->url, why);
 	(void)err_set(e, code, 0, "%.*s: %s", host_of(host), host, why);
 	if (e)
 		e->errnum = errnum;

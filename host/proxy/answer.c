@@ -296,7 +296,7 @@ static void explain(struct exchange *x, CURLcode code)
 	const char *url = x->port->route.url;
 	char why[WHY_LEN];
 
-	why_say(code, "", true, why);
+	why_say(code, "", url, why);
 	if (x->head_bytes > PROXY_HEAD_MAX)
 		exchange_fail(x, 502, "the head of the answer is larger than %u bytes",
 			      PROXY_HEAD_MAX);

@@ -128,6 +128,12 @@ def trouble(cloud, server):
     fails("another kind of proxy", f"socks5h://me:hunter2@127.0.0.1:{port}", b"HTTPS_PROXY names a proxy")
     r = cloud.call("exec", "app", "true", env={**once, "HTTPS_PROXY": f"http://me:hunter2@127.0.0.1:{free.getsockname()[1]}"})
     ok(r.returncode == 125 and b"names a proxy" in r.stderr and b"hunter2" not in r.stderr, "the data plane says the same", r.stderr)
+    with socket.socket() as dead:
+        dead.bind(("127.0.0.1", 0))
+        r = cloud.call("inspect", "app", env={**once, "HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "localhost",
+                                              "AWS_ENDPOINT_URL": f"https://localhost:{dead.getsockname()[1]}"})
+        ok(r.returncode != 0 and b"connect" in r.stderr.lower() and b"names a proxy" not in r.stderr,
+           "a host that goes by none: the proxy is not blamed", r.stderr)
     free.close()
 
 

@@ -320,6 +320,8 @@ static bool set_peer(struct http_call *c)
 		return tls_use(c->http->tls, easy) == 0 &&
 		       curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, c->why) == CURLE_OK &&
 		       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https") == CURLE_OK &&
+		       /* an answer may take hours, which no router between may forget */
+		       curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L) == CURLE_OK &&
 		       curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
 					(long)(HTTP_CONNECT_NS / 1000000)) == CURLE_OK;
 	return curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&

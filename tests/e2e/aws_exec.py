@@ -108,6 +108,23 @@ def faults(cloud):
     vm.update(state="RUNNING", stateReason=None)
 
 
+def kept_alive(pid):
+    """Each connection of PID to somewhere has TCP's signs of life (proc(5), /proc/net/tcp: timer 2)."""
+    links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        rows = [line.split() for line in f][1:]
+    timers = [row[5].partition(":")[0] for row in rows if f"socket:[{row[9]}]" in links and row[3] == "01"]
+    return timers and set(timers) == {"02"}
+
+
+def quiet(cloud):
+    child = cloud.home.start("exec", "app", "--no-stdin", "--", "sh", "-c", "echo up; sleep 60")
+    child.stdout.readline()
+    ok(until(lambda: kept_alive(child.pid), 20), "a connection on which nothing is said is kept alive")
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=60)
+
+
 def more(cloud):
     """What else goes through the agent."""
     r = cloud.call("exec", "app", "-d", "--", "sh", "-c", "echo begun; sleep 60")
@@ -183,6 +200,7 @@ with Cloud() as c:
     plain(c)
     tokens(c)
     faults(c)
+    quiet(c)
     more(c)
     throwaway(c)
     hosts(c)

@@ -52,9 +52,25 @@ static void put(const struct exchange *x, struct MHD_Response *m, const struct c
 		(void)httpd_put_header(m, h->name, h->value); /* what it refuses is no header */
 }
 
-static unsigned origin_of(const struct exchange *x)
+/* The field after LAST; NULL = the first, or none is left. Those of a 101 stand behind those of what came before it. */
+static struct curl_header *next_field(const struct exchange *x, struct curl_header *last)
 {
-	return x->status == 101 ? CURLH_1XX : CURLH_HEADER;
+	unsigned origin = x->status == 101 ? CURLH_1XX : CURLH_HEADER;
+	struct curl_header *h = curl_easy_nextheader(x->io.easy, origin, -1, last);
+
+	for (size_t i = 0; !last && h && origin == CURLH_1XX && i < x->hints; i++)
+		h = curl_easy_nextheader(x->io.easy, origin, -1, h);
+	return h;
+}
+
+bool answer_is_websocket(const struct exchange *x)
+{
+	struct curl_header *h = NULL;
+
+	while ((h = next_field(x, h)))
+		if (!strcasecmp(h->name, "Upgrade") && !strcasecmp(h->value, "websocket"))
+			return true;
+	return false;
 }
 
 static void on_headers(void *arg, struct MHD_Response *m)
@@ -64,10 +80,10 @@ static void on_headers(void *arg, struct MHD_Response *m)
 	AUTO_BUF connection;
 
 	buf_init(&connection, PROXY_HEAD_MAX);
-	while ((h = curl_easy_nextheader(x->io.easy, origin_of(x), -1, h)))
+	while ((h = next_field(x, h)))
 		if (!strcasecmp(h->name, "Connection"))
 			ignore_result(buf_addf(&connection, "%s,", h->value)); /* it fits */
-	while ((h = curl_easy_nextheader(x->io.easy, origin_of(x), -1, h)))
+	while ((h = next_field(x, h)))
 		put(x, m, h, connection.p);
 }
 
@@ -223,8 +239,8 @@ static int on_status(struct exchange *x)
 
 	(void)curl_easy_getinfo(x->io.easy, CURLINFO_RESPONSE_CODE, &x->status);
 	if (x->status < 200 && x->status != 101) {
-		x->head_bytes = 0; /* another head follows */
-		return 0;
+		x->hints = x->fields;
+		return 0; /* another head follows, within the same limits */
 	}
 	x->head_done = true;
 	(void)curl_easy_getinfo(x->io.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
@@ -244,15 +260,25 @@ static int on_status(struct exchange *x)
 	return 0;
 }
 
+static bool is_too_large(const struct exchange *x)
+{
+	return x->head_bytes > PROXY_HEAD_MAX || x->fields > PROXY_FIELDS_MAX;
+}
+
+/* P is a status line, a field or what ends a head (CURLOPT_HEADERFUNCTION(3)): each is given in one piece. */
 static size_t head_cb(char *p, size_t size, size_t n, void *arg)
 {
 	struct exchange *x = arg;
+	bool ends = size * n == 1 || (size * n == 2 && p[0] == '\r');
 
 	n *= size;
 	x->head_bytes += n;
-	if (x->head_bytes > PROXY_HEAD_MAX)
+	if (x->in_head && !x->head_done && !ends && *p != ' ' && *p != '\t')
+		x->fields++; /* none is the continuation of one */
+	x->in_head = !ends;
+	if (is_too_large(x))
 		return 0;
-	if (!x->head_done && (n == 1 || (n == 2 && p[0] == '\r')) && on_status(x) < 0)
+	if (!x->head_done && ends && on_status(x) < 0)
 		return 0;
 	return n; /* what comes behind the body is dropped */
 }
@@ -297,9 +323,11 @@ static void explain(struct exchange *x, CURLcode code)
 	char why[WHY_LEN];
 
 	why_say(code, "", url, why);
-	if (x->head_bytes > PROXY_HEAD_MAX)
-		exchange_fail(x, 502, "the head of the answer is larger than %u bytes",
-			      PROXY_HEAD_MAX);
+	if (is_too_large(x))
+		exchange_fail(x, 502,
+			      "the head of the answer is larger than %u bytes, or has more than %d "
+			      "fields",
+			      PROXY_HEAD_MAX, PROXY_FIELDS_MAX);
 	else if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST ||
 		 code == CURLE_COULDNT_RESOLVE_PROXY)
 		exchange_fail(x, 502, "cannot connect to the sandbox's endpoint %.200s: %s", url,

@@ -73,6 +73,12 @@ void exchange_fail(struct exchange *x, int status, const char *fmt, ...)
 	va_end(ap);
 }
 
+void exchange_no_token(struct exchange *x)
+{
+	exchange_fail(x, 502, "asb has no token for %s: its standard error says why",
+		      proxy_of(x)->c.name);
+}
+
 /* --- libcurl's side --- */
 
 static void resume(struct exchange *x)
@@ -159,9 +165,10 @@ void exchange_send(struct exchange *x)
 	x->io = (struct curlio_call){ .easy = curl_easy_init(), .done = on_done, .arg = x };
 	ring_drop(&x->down, x->down.len);
 	x->up_at = x->head_bytes = 0;
+	x->fields = x->hints = 0;
 	x->received = 0;
 	x->up_eof = x->up_eof && !x->ws;
-	x->head_done = x->recv_paused = x->send_paused = x->retry = false;
+	x->head_done = x->in_head = x->recv_paused = x->send_paused = x->retry = false;
 	x->generation = proxy_of(x)->generation;
 	x->stage = STAGE_SENT;
 	loop_arm(proxy_of(x)->c.loop, &x->limit, ANSWER_NS);
@@ -220,7 +227,8 @@ static void send_or_wait(struct exchange *x)
 	}
 	x->stage = STAGE_WAITING;
 	loop_arm(p->c.loop, &x->limit, PROXY_TOKEN_NS);
-	proxy_renew(p, false);
+	if (!proxy_renew(p, false))
+		exchange_no_token(x);
 }
 
 static void on_limit(struct loop_timer *t)
@@ -230,7 +238,9 @@ static void on_limit(struct loop_timer *t)
 	if (x->stage == STAGE_WAITING && x->retry) {
 		send_or_wait(x);
 	} else if (x->stage == STAGE_WAITING) {
-		exchange_fail(x, 504, "asb got no token for %s in time", proxy_of(x)->c.name);
+		exchange_fail(x, 504,
+			      "asb got no token for %s in time: does 'asb doctor' reach AWS?",
+			      proxy_of(x)->c.name);
 	} else if (x->stage == STAGE_RAW) {
 		upgrade_cut(x);
 	} else {

@@ -115,21 +115,27 @@ NORETURN static void ask(const struct proxy *p, bool fresh, pid_t parent)
 	_exit(0);
 }
 
-void proxy_renew(struct proxy *p, bool fresh)
+bool proxy_renew(struct proxy *p, bool fresh)
 {
 	pid_t parent = getpid(), pid;
 
 	if (p->helper) {
 		p->want_fresh = p->want_fresh || (fresh && !p->fresh);
-		return;
+		return true;
 	}
 	p->fresh = fresh;
-	if (fresh)
-		p->renewed_ns = loop_now();
 	pid = fork();
 	if (pid == 0)
 		ask(p, fresh, parent);
-	p->helper = pid > 0 ? pid : 0; /* without a child the exchange's deadline tells */
+	if (pid < 0) {
+		out_warn("no token for %s: cannot start a process that asks for it: %s", p->c.name,
+			 strerror(errno));
+		return false;
+	}
+	p->helper = pid;
+	if (fresh)
+		p->renewed_ns = loop_now();
+	return true;
 }
 
 bool proxy_renew_refused(struct proxy *p)
@@ -138,8 +144,7 @@ bool proxy_renew_refused(struct proxy *p)
 		return true;
 	if (p->renewed_ns && loop_now() - p->renewed_ns < RENEW_LEAST)
 		return false;
-	proxy_renew(p, true);
-	return true;
+	return proxy_renew(p, true);
 }
 
 bool proxy_reaped(struct proxy *p, pid_t pid, int status)
@@ -159,8 +164,9 @@ bool proxy_reaped(struct proxy *p, pid_t pid, int status)
 	}
 	if (good && p->want_fresh) {
 		p->want_fresh = false;
-		proxy_renew(p, true);
-		return true;
+		if (proxy_renew(p, true))
+			return true;
+		good = false;
 	}
 	p->want_fresh = false;
 	for (struct exchange *x = p->exchanges; x; x = x->next) {
@@ -169,9 +175,7 @@ bool proxy_reaped(struct proxy *p, pid_t pid, int status)
 		if (good)
 			exchange_send(x);
 		else
-			exchange_fail(x, 502,
-				      "asb has no token for %s: its standard error says why",
-				      p->c.name);
+			exchange_no_token(x);
 	}
 	return true;
 }
@@ -248,7 +252,7 @@ static void on_alive(struct loop_timer *t)
 	if (!p->exchanges)
 		return;
 	if (!proxy_has_token(p)) {
-		proxy_renew(p, false);
+		ignore_result(proxy_renew(p, false)); /* again soon */
 		loop_arm(p->c.loop, &p->alive, RENEW_LEAST);
 		return;
 	}

@@ -20,7 +20,8 @@
 #define PROXY_UP_MAX	  (64U << 10)
 #define PROXY_DOWN_MAX	  (256U << 10) /* a power of two */
 #define PROXY_PIECE	  (64L << 10)  /* what libcurl hands over at most */
-#define PROXY_HEAD_MAX	  (64U << 10)  /* of an answer */
+#define PROXY_HEAD_MAX	  (64U << 10)  /* of an answer, with informational ones before it */
+#define PROXY_FIELDS_MAX  1000	       /* in it: libcurl looks for each by a walk over all */
 #define PROXY_SECOND	  1000000000LL
 #define PROXY_TOKEN_NS	  (90LL * PROXY_SECOND) /* until there are credentials */
 #define PROXY_GONE_NS	  (10LL * PROXY_SECOND) /* for a client that has ended its direction */
@@ -95,7 +96,9 @@ struct exchange {
 
 	/* to the client */
 	struct ring down;
-	size_t head_bytes;
+	size_t head_bytes, fields; /* of all heads */
+	bool in_head;		   /* the status line has come */
+	size_t hints;		   /* fields of informational answers before this one */
 	long status;
 	bool head_done;
 	bool recv_paused;
@@ -116,9 +119,10 @@ static inline struct proxy *proxy_of(const struct exchange *x)
 
 /* proxy.c */
 bool proxy_has_token(const struct proxy *p); /* one that is good for a while */
-/* Asks for a route, FRESH for new credentials; exchanges that wait for it (STAGE_WAITING) are then sent or fail. */
-void proxy_renew(struct proxy *p, bool fresh);
-/* The credentials were refused: asks for new ones. False when that was done a moment ago. */
+/* Asks for a route, FRESH for new credentials; exchanges that wait for it (STAGE_WAITING) are then sent or fail. False when nobody can be
+ * started who asks, which standard error has been told. */
+bool proxy_renew(struct proxy *p, bool fresh) MUST_CHECK;
+/* The credentials were refused: asks for new ones. False when that was done a moment ago, or cannot be. */
 bool proxy_renew_refused(struct proxy *p);
 unsigned proxy_clients(const struct proxy *p);
 void proxy_busy(struct proxy *p); /* there is an exchange: signs of life are sent from now on */
@@ -130,6 +134,7 @@ void exchange_send(struct exchange *x); /* or it fails */
 void exchange_stop(struct exchange *x);
 /* Answers with STATUS and a text, or resets the client when the answer has begun. */
 void exchange_fail(struct exchange *x, int status, const char *fmt, ...) PRINTF(3, 4);
+void exchange_no_token(struct exchange *x); /* and standard error says why */
 void exchange_resume_send(struct exchange *x);
 void exchange_resume_recv(struct exchange *x);
 /* The request can be sent once more: all that was sent of it is still there. */
@@ -155,6 +160,7 @@ int answer_set(struct exchange *x) MUST_CHECK;
 void answer_done(struct exchange *x, CURLcode code); /* libcurl has ended */
 void answer_asked(struct exchange *x);		     /* the client's request has come whole */
 void answer_headers(struct exchange *x); /* those of the sandbox's answer go to the client */
+bool answer_is_websocket(const struct exchange *x); /* the 101 says so */
 
 /* upgrade.c */
 int upgrade_begin(struct exchange *x) MUST_CHECK; /* at the head of a 101 */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -136,12 +135,7 @@ static void on_socket(void *arg, int fd, const char *p, size_t n)
 
 int upgrade_begin(struct exchange *x)
 {
-	struct curl_header *h = NULL;
-
-	while ((h = curl_easy_nextheader(x->io.easy, CURLH_1XX, -1, h)))
-		if (!strcasecmp(h->name, "Upgrade") && !strcasecmp(h->value, "websocket"))
-			break;
-	if (!h || !x->asked)
+	if (!answer_is_websocket(x) || !x->asked)
 		return -EPROTO;
 	x->stage = STAGE_RAW;
 	loop_disarm(&x->limit);

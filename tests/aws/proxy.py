@@ -17,12 +17,17 @@ def proxy_to(port_of):
     class Proxy(Handler):
         vm = None
         requests = []  # (method, path) of all proxies of this class
-        faults = []    # texts: "502", "403", "cut" (after the head of an answer), "part" (after its first bytes), "exit" (before a command's end)
+        # texts: "502", "403", "cut" (after the head of an answer), "part" (after its first bytes), "exit" (before a command's end),
+        # "hint" (a 103 before it), "hints" (without end)
+        faults = []
+        reads = False  # the whole request, before it is refused
         heads = []     # the fields of requests, as they came
         resume_s = 0   # how long a request is held while a suspended VM is resumed
 
         def refused(self, status, text=""):
             self.close_connection = True
+            if self.reads:
+                self.pass_request(None)
             self.reply(status, raw=text.encode(), kind="text/plain")
 
         def answer(self):
@@ -103,10 +108,11 @@ def proxy_to(port_of):
                     b.sendall(piece)
 
         def pass_request(self, up):
-            """An application that wants no more has closed: the rest is read and dropped."""
+            """An application that wants no more has closed: the rest is read and dropped. UP None: all of it."""
             def send(data):
                 try:
-                    up.sendall(data)
+                    if up:
+                        up.sendall(data)
                 except OSError:
                     pass
             if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
@@ -131,6 +137,8 @@ def proxy_to(port_of):
         def pass_answer(self, up, fault):
             r = http.client.HTTPResponse(up, method=self.command)
             r.begin()
+            for _ in range({"hint": 1, "hints": 5000}.get(fault, 0)):
+                self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nX-Hint: 1\r\nSet-Cookie: hint=1\r\nUpgrade: websocket\r\n\r\n")
             self.send_response_only(r.status)
             raw = r.status == 101
             if raw and not r.getheader("Sec-WebSocket-Protocol"):

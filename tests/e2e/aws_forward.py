@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# VARIANTS: none
+# VARIANTS: sanitized
 # DEADLINE: 600
 """asb forward to a sandbox on AWS: a reverse proxy for HTTP, through the stand-in with its tokens, to a real server behind a port."""
+import ctypes
+import errno
 import hashlib
 import http.client
 import http.server
@@ -11,18 +13,17 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
 
-from _aws import Cloud, TOP, done, ok, proxy_to, same, skip, until
+from _aws import IMAGE, Cloud, TOP, done, ok, proxy_to, same, skip, until
 from _mcp import NODE, NPM, official
 
 sys.path.insert(0, os.path.join(TOP, "tests/lib"))
 from line import next_line  # noqa: E402
-
-IMAGE = "arn:aws:lambda:us-east-1:123456789012:microvm-image:guest"
 
 
 class App(http.server.BaseHTTPRequestHandler):
@@ -165,6 +166,13 @@ class App(http.server.BaseHTTPRequestHandler):
             pass
         self.wfile.write(b"k")
 
+    def at_ws(self):
+        """Another protocol, of five bytes there and back. With "?": does not say which."""
+        self.close_connection = True
+        fields = [] if "?" in self.path else [("Upgrade", "websocket")]
+        self.head(101, ("Connection", "Upgrade"), ("X-Own", "1"), *fields)
+        self.wfile.write(self.rfile.read(5))
+
     def at_slow(self):
         time.sleep(float(self.path.split("?")[1]))
         self.say(b"at last")
@@ -212,8 +220,8 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Forward:
-    def __init__(self, cloud, *args, env=None):
-        self.p = cloud.home.start("forward", "app", *args)
+    def __init__(self, cloud, *args, **kw):
+        self.p = cloud.home.start("forward", "app", *args, **kw)
         line = next_line(self.p)
         m = re.match(r"forwarding http://127\.0\.0\.1:(\d+) -> app:\d+  \(Ctrl\+C to stop\)$", line.rstrip("\n"))
         self.port = int(m.group(1)) if m else 0
@@ -433,10 +441,15 @@ def tokens(cloud, f):
     ok(r.status == 502 and b"refuses asb's token (Request missing authentication)" in r.body and aws.count("CreateMicrovmAuthToken") == 0,
        "but not again and again", r.status, r.body)
     time.sleep(10.5)
-    data = os.urandom(1 << 20)
-    r = f.ask("POST", "/hash", data)
-    ok((r.status, r.body[:8]) in ((502, b"the sand"), (200, b"1048576 ")), "a large body is sent again where it can be", r.status, r.body)
-    same(f.ask("GET", "/").status, 200, "the next request has a new token")
+    proxy.reads = True  # else how much of it was sent is chance
+    r = f.ask("POST", "/hash", bytes(60000))
+    same((r.status, r.body.split()[0]), (200, b"60000"), "a body that asb still has is sent again")
+    time.sleep(10.5)
+    aws.tokens.clear()
+    r = f.ask("POST", "/hash", bytes(1 << 20))
+    ok(r.status == 502 and b"send the request again" in r.body, "one of which it has dropped something is not", r.status, r.body)
+    proxy.reads = False
+    ok(until(lambda: f.ask("GET", "/").status == 200, 60), "the next request has a new token")
     aws.calls.clear()
     r = f.ask("GET", "/no")
     same((r.status, r.body, aws.count("CreateMicrovmAuthToken")), (403, b"the application's own", 0), "a 403 of the application is its own")
@@ -446,7 +459,7 @@ def tokens(cloud, f):
 
 
 def states(cloud, f, g):
-    vm = next(iter(cloud.aws.vms.values()))
+    vm = cloud.vm()
     r = g.ask("GET", "/")
     ok(r.status == 502 and b"nothing answers on port 7001 in app" in r.body, "a port on which nothing listens", r.status, r.body)
     vm["state"] = "SUSPENDED"
@@ -546,6 +559,36 @@ def websockets(cloud, h):
     same((r.get("got"), r.get("code")), (["hello"], 1000), "a token that is refused")
 
 
+def upgrade(f, path="/ws", *fields):
+    """What comes back for a WebSocket's request and five bytes."""
+    head = ["GET " + path + " HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket", *fields, "", "12345"]
+    return f.raw("\r\n".join(head).encode())[0]
+
+
+def upgrades(cloud, f):
+    """By hand: what no client does."""
+    got = upgrade(f)
+    ok(got.startswith(b"HTTP/1.1 101 ") and b"\r\nX-Own: 1\r\n" in got and got.endswith(b"\r\n\r\n12345"), "another protocol", got)
+    cloud.proxy.faults.append("hint")
+    got = upgrade(f)
+    ok(b"\r\nX-Own: 1\r\n" in got and got.endswith(b"12345") and b"hint" not in got.lower(), "what a 103 said before is not its", got)
+    cloud.proxy.faults.append("hint")
+    got = upgrade(f, "/ws?")
+    ok(got.startswith(b"HTTP/1.1 502 "), "and does not make it a WebSocket", got)
+    cloud.proxy.faults.append("hint")
+    r = f.ask("GET", "/")
+    same((r.status, r.headers["X-Hint"], r.headers["Set-Cookie"]), (200, None, None), "nor is it an ordinary answer's")
+    cloud.proxy.faults.append("hints")
+    r = f.ask("GET", "/")
+    ok(r.status == 502 and b"head of the answer is larger" in r.body, "informational answers without end", r.status, r.body)
+    mark, port, auth = "lambda-microvms", "lambda-microvms.port.", "lambda-microvms.authentication."
+    upgrade(f, "/ws", f"Sec-WebSocket-Protocol: {port}9000, one, {auth}x", f"Sec-WebSocket-Protocol: {mark.upper()}.PORT.9001,two,{mark}")
+    sent = {k.lower(): v for k, v in cloud.proxy.heads[-1]}["sec-websocket-protocol"].split(", ")
+    same(([p for p in sent if p.lower().startswith(port)], [p[len(auth):][:4] for p in sent if p.startswith(auth)], sent.count(mark)),
+         ([port + "7000"], ["eyJ."], 1), "the platform's subprotocols are ours alone")
+    same({k.lower(): v for k, v in App.heads[-1]}.get("sec-websocket-protocol"), "one, two", "and those of the client arrive")
+
+
 def life(cloud, f):
     """A request that takes its time keeps the sandbox awake."""
     cloud.proxy.requests.clear()
@@ -559,7 +602,7 @@ def life(cloud, f):
 def refusals(cloud):
     r = cloud.call("forward", "app", "9000")
     ok(r.returncode == 1 and b"reserved lifecycle-hook port" in r.stderr, "the hook port", r.stderr)
-    vm = next(iter(cloud.aws.vms.values()))
+    vm = cloud.vm()
     p = cloud.home.start("forward", "app", "--json", "0:7000", "--poll-interval", "1")
     doc = json.loads(next_line(p))
     same((doc["protocol"], doc["remote_port"]), ("http", 7000), "--json says what it carries")
@@ -578,6 +621,38 @@ def refusals(cloud):
     r = cloud.call("forward", "app", "0:7000")
     ok(r.returncode == 1 and b"not running (TERMINATED)" in r.stderr, "one that has ended", r.stderr)
     vm.update(state="RUNNING", stateReason=None)
+
+
+def no_forks():
+    """For a child: the kernel refuses it more processes. Of x86_64: fork, vfork, and clone without CLONE_VM."""
+    def op(code, k, yes=0, no=0):
+        return struct.pack("HBBI", code, yes, no, k)
+    load, equal, test, ret = 0x20, 0x15, 0x45, 0x06
+    again, allow = 0x50000 + errno.EAGAIN, 0x7fff0000
+    program = ctypes.create_string_buffer(b"".join((
+        op(load, 0), op(equal, 57, yes=4), op(equal, 58, yes=3), op(equal, 56, no=3), op(load, 16), op(test, 0x100, yes=1),
+        op(ret, again), op(ret, allow))))
+    libc = ctypes.CDLL(None)
+    filters = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program.raw) // 8, ctypes.addressof(program)))
+
+    def confine():
+        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(filters), 0, 0) or not program:
+            raise OSError("no filter")
+    return confine
+
+
+def no_processes(cloud):
+    """Nobody can be started who asks for a token."""
+    if os.uname().machine != "x86_64":
+        skip("no more processes", "the filter is for x86_64")
+        return
+    f = Forward(cloud, "0:7000", preexec_fn=no_forks())
+    same(f.ask("GET", "/").status, 200, "with a token there is no need of another process")
+    cloud.aws.tokens.clear()
+    r = f.ask("GET", "/")
+    ok(r.status == 502 and b"refuses asb's token" in r.body, "without one the request fails at once", r.status, r.body)
+    status, _, err = f.stop()
+    ok(status == 0 and b"cannot start a process that asks for it" in err, "and standard error says why", status, err)
 
 
 app = Server(("127.0.0.1", 0), App)
@@ -607,8 +682,10 @@ with Cloud() as c:
         websockets(c, h)
     else:
         skip("WebSockets", official())
+    upgrades(c, f)
     life(c, f)
     same(f.stop(), (0, b"", b"asb: stopped\n"), "Ctrl-C: stopped, 0")
+    no_processes(c)
     refusals(c)
     same(c.call("rm", "app").returncode, 0, "rm")
     ok(not c.aws.refused, "nothing was asked that AWS would refuse", c.aws.refused)

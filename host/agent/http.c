@@ -196,7 +196,11 @@ static void explain(const struct http_call *c, CURLcode code, struct err *e)
 
 /* --- the platform's proxy --- */
 
-/* Agents that are not ours have text for a route that they lack, and for failing (500); the proxy's own 500 is empty. */
+/*
+ * Agents that are not ours have text for a route that they lack, and for failing (500); the proxy's own 500 is empty. It has no 404 or
+ * 405 of its own, as far as is known (400, 403, 429, 500, 502): one would pass for a route that the agent lacks, and nothing on
+ * the wire would tell.
+ */
 static bool from_proxy(const struct http_call *c, long status)
 {
 	const char *type = NULL;

@@ -22,6 +22,7 @@ def proxy_to(port_of):
         faults = []
         reads = False  # the whole request, before it is refused
         heads = []     # the fields of requests, as they came
+        unwell = set() # microvmIds without an answer to GET /healthz
         resume_s = 0   # how long a request is held while a suspended VM is resumed
 
         def refused(self, status, text=""):
@@ -46,7 +47,7 @@ def proxy_to(port_of):
             why = aws.allowed(token, vm["microvmId"], int(port))
             if why:
                 return self.refused(*why)
-            if fault == "502":
+            if fault == "502" or (self.path == "/healthz" and vm["microvmId"] in self.unwell):
                 return self.refused(502)
             if vm["state"] == "SUSPENDED" and (vm["idlePolicy"] or {}).get("autoResumeEnabled"):
                 time.sleep(self.resume_s)

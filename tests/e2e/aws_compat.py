@@ -3,6 +3,7 @@
 # VARIANTS: sanitized
 """Sandboxes on AWS whose image has another agent, with the compatible routes only: what asb does with it, and what it says of the rest."""
 import base64
+import contextlib
 import json
 import os
 import signal
@@ -38,7 +39,7 @@ def commands(c):
     r = c.call("exec", "app", "--", "sh", "-c", "head -c 9000000 /dev/zero")
     same((r.returncode, r.stdout == bytes(9000000)), (0, True), "9 MB of output")
     r = c.call("run", IMAGE, "--", "sh", "-c", "echo out; exit 9")
-    same((r.returncode, r.stdout, list(c.state())), (9, b"out\n", ["app"]), "run")
+    same((r.returncode, r.stdout, sorted(c.state())), (9, b"out\n", ["app", "unwell"]), "run")
     with subprocess.Popen([ASB, "exec", "app", "--", "sh", "-c", "head -c 3000000 /dev/zero"], env=c.home.env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
         p.stdout.read(1)
@@ -117,6 +118,15 @@ def interrupted(c):
     c.agent.html = False
 
 
+def gone(child, pid_file):
+    """Three looks at an agent that has gone take a minute, so that they go on while the rest is done."""
+    out, err = child.communicate(timeout=150)
+    ok(child.returncode == 125 and out == b"" and b"what became of the command is not known" in err and b"HTTP 502" in err,
+       "a command whose agent does not answer any more is not waited for", child.returncode, err)
+    with open(pid_file, encoding="ascii") as f, contextlib.suppress(ProcessLookupError):
+        os.kill(int(f.read()), signal.SIGKILL)
+
+
 def files(c):
     top = c.home.top
     here, there = os.path.join(top, "here"), os.path.join(top, "there")
@@ -156,6 +166,12 @@ def by_mcp(c):
     with _mcp.Server(c.home, "--backend", "aws", env={"AGENT_SANDBOX_WORKDIR": "/tmp"}) as s:
         d = s.data("sandbox_exec", name="app", command="sh", args=["-c", "echo $A; exit 7"], env={"A": "é"})
         same((d["exit_code"], d["stdout"]["text"]), (7, "é\n"), "sandbox_exec")
+        s.notes.clear()
+        n = s.start("tools/call", {"name": "sandbox_exec", "_meta": {"progressToken": "t"},
+                                   "arguments": {"name": "app", "command": "sleep", "args": ["4"]}})
+        r = s.wait(n)
+        told = [m["params"]["progress"] for m in s.notes if m["method"] == "notifications/progress"]
+        ok(len(told) >= 2 and told == sorted(set(told)), "sandbox_exec tells that time passes", told, r)
         same(s.data("sandbox_fs_write", name="app", path=path, content="héllo")["bytes_written"], 6, "sandbox_fs_write")
         d = s.data("sandbox_fs_read", name="app", path=path, offset=1)
         same((d["content"]["text"], d["size"]), ("éllo", 6), "sandbox_fs_read")
@@ -166,11 +182,18 @@ def by_mcp(c):
 
 with Cloud(guest=Guest()) as cloud:
     same(cloud.call("create", "app", "--image", IMAGE).returncode, 0, "a sandbox")
+    same(cloud.call("create", "unwell", "--image", IMAGE).returncode, 0, "another one")
+    cloud.proxy.unwell.add(cloud.vm("unwell")["microvmId"])
+    pid_file = os.path.join(cloud.home.top, "pid")
+    unwell = cloud.home.start("exec", "unwell", "--no-stdin", "--", "sh", "-c", f"echo $$ >{pid_file}; exec sleep 140")
+    until(lambda: os.path.exists(pid_file) and os.path.getsize(pid_file), 60)
+    cloud.agent.seen.clear()
     commands(cloud)
     stdin(cloud)
     refused(cloud)
     interrupted(cloud)
     files(cloud)
     by_mcp(cloud)
+    gone(unwell, pid_file)
     same(cloud.aws.refused, [], "every request was as the service takes it")
 done()

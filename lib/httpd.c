@@ -28,7 +28,8 @@
  * connection at once when a body was announced. One that must go out before the body has been read
  * (no token, a sink that has had enough, a body above its cap) is therefore written to the socket
  * by httpd_reply_early, the rest of the body is dropped for DRAIN_S seconds so that the client can
- * read the answer before it sees a reset, and the connection ends.
+ * read the answer before it sees a reset, and the connection ends. A streamed one can go on while the
+ * body does: httpd_duplex.c.
  *
  * Deadlines: the whole head of a request must arrive within idle_s of the connection's start or of
  * the answer before (a client that sends a byte now and then does not extend it). Bodies and
@@ -100,7 +101,8 @@ static void on_hup(struct loop_watch *w, uint32_t events)
 			if (r->x.reply != HTTPD_REPLY_EARLY)
 				loop_arm(r->h->loop, &r->deadline, GONE_S * NS_PER_S);
 		}
-	} else if (r->x.reply == HTTPD_REPLY_QUEUED && broken) {
+	} else if ((r->x.reply == HTTPD_REPLY_QUEUED || r->x.reply == HTTPD_REPLY_DUPLEX) &&
+		   broken) {
 		r->gone = true;
 		httpd_resume(r);
 	} else if (!r->x.hup_told &&
@@ -115,7 +117,8 @@ void httpd_suspend(struct httpd_req *r)
 {
 	MHD_suspend_connection(r->con);
 	r->suspended = true;
-	if (r->x.reply != HTTPD_REPLY_QUEUED || !r->eof || r->x.hup_told)
+	if ((r->x.reply != HTTPD_REPLY_QUEUED && r->x.reply != HTTPD_REPLY_DUPLEX) || !r->eof ||
+	    r->x.hup_told)
 		return;
 	loop_del(&r->hup); /* tell again what on_hup had no use for then */
 	ignore_result(loop_add(r->h->loop, &r->hup, r->fd, EPOLLRDHUP));
@@ -226,7 +229,7 @@ static enum MHD_Result on_body(struct httpd_req *r, const char *p, size_t *n)
 
 	if (r->gone)
 		return MHD_NO;
-	if (!httpd_has_reply(r)) {
+	if (!httpd_has_reply(r) || x->reply == HTTPD_REPLY_DUPLEX) {
 		x->in_callback = true;
 		k = take_body(r, p, *n);
 		x->in_callback = false;
@@ -261,13 +264,14 @@ static enum MHD_Result on_complete(struct httpd_req *r)
 		x->in_callback = true;
 		if (x->route->body != HTTPD_BODY_STREAM)
 			x->route->fn(r);
-		else if (x->sink && !httpd_has_reply(r) && x->sink(x->sink_arg, NULL, 0) < 0)
+		else if (x->sink && (!httpd_has_reply(r) || x->reply == HTTPD_REPLY_DUPLEX) &&
+			 x->sink(x->sink_arg, NULL, 0) < 0)
 			r->gone = true;
 		x->in_callback = false;
 	}
 	if (r->gone)
 		return MHD_NO;
-	if (httpd_has_reply(r))
+	if (httpd_has_reply(r) && x->reply != HTTPD_REPLY_DUPLEX)
 		return httpd_queue(r);
 	httpd_suspend(r);
 	return MHD_YES;

@@ -149,6 +149,10 @@ void httpd_set_sink(struct httpd_req *r, ssize_t (*sink)(void *arg, const char *
  * connection ends with the answer. */
 void httpd_in_bulk(struct httpd_req *r);
 
+/* After httpd_set_sink: a streamed answer may begin before the body has ended (else it is a 500), and both go on at the same time. The
+ * connection ends with it, and on_end runs then, from the loop, whether or not the body has ended. */
+void httpd_in_duplex(struct httpd_req *r);
+
 /* --- another protocol on the connection (RFC 9110 §7.8); ws.h has WebSocket on top of it --- */
 /*
  * Answers 101 with "Upgrade: PROTOCOL" and the headers added before. When that has been sent, FN gets

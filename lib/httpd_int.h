@@ -8,7 +8,8 @@
 #include "httpd.h"
 
 /* What the files of the server share: httpd.c (libmicrohttpd), httpd_head.c (checks, target),
- * httpd_reply.c (answers), httpd_bulk.c (large bodies), httpd_upgrade.c (101), httpd_proxy.c. */
+ * httpd_reply.c (answers), httpd_bulk.c (large bodies), httpd_duplex.c (both directions at once), httpd_upgrade.c (101),
+ * httpd_proxy.c. */
 
 #define HTTPD_HEAD_MAX	  (16U << 10) /* bytes of target and header fields together */
 #define HTTPD_FIELDS_MAX  64
@@ -26,6 +27,7 @@ enum httpd_reply_state {
 	HTTPD_REPLY_UPGRADE, /* 101, not yet given to the library */
 	HTTPD_REPLY_QUEUED,  /* the library has it */
 	HTTPD_REPLY_EARLY,   /* sent past the library in the middle of a body */
+	HTTPD_REPLY_DUPLEX,  /* being sent past the library while a body is read: httpd_duplex.c */
 };
 
 struct httpd_pair {
@@ -56,6 +58,10 @@ struct httpd_exchange {
 	void *sink_arg;
 	void (*bulk)(struct httpd_req *r); /* httpd_bulk.c, of sinks that want it */
 	bool in_bulk;
+	void (*duplex)(struct httpd_req *r); /* httpd_duplex.c, of requests that want it */
+	struct buf out;			     /* of such an answer: not written yet */
+	bool pulled;			     /* all of it is in OUT, or written */
+	struct loop_timer push, stall;
 	loop_watch_fn *on_hup_event; /* what watches the client otherwise */
 	void (*on_end)(void *arg);
 	void *end_arg;
@@ -126,6 +132,8 @@ const struct httpd_route *httpd_find_route(struct httpd_req *r);
 
 /* httpd_reply.c */
 bool httpd_has_reply(const struct httpd_req *r);
+struct MHD_Response *httpd_make_response(
+	struct httpd_req *r);			  /* of what is ready; NULL: no memory */
 enum MHD_Result httpd_queue(struct httpd_req *r); /* gives a ready answer to the library */
 void httpd_reply_early(struct httpd_req *r);	  /* sends a ready answer past the library */
 void httpd_reply_done(struct httpd_exchange *x);  /* frees what an answer owns */

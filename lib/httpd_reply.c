@@ -208,6 +208,9 @@ void httpd_reply_done(struct httpd_exchange *x)
 	x->nheaders = 0;
 	free(x->data);
 	x->data = NULL;
+	loop_disarm(&x->push);
+	loop_disarm(&x->stall);
+	buf_done(&x->out);
 	if (x->reply == HTTPD_REPLY_FILE)
 		fd_close(&x->file);
 }
@@ -303,7 +306,12 @@ void httpd_reply_stream(struct httpd_req *r, int status, const char *content_typ
 
 void httpd_wake(struct httpd_req *r)
 {
-	httpd_resume(r);
+	bool duplex = r->x.reply == HTTPD_REPLY_DUPLEX;
+
+	if (duplex)
+		loop_arm(r->h->loop, &r->x.push, 0);
+	if (!duplex || !r->x.body_done)
+		httpd_resume(r);
 }
 
 /* --- giving answers to the library --- */
@@ -352,7 +360,7 @@ static struct MHD_Response *make_body(struct httpd_req *r)
 	return m;
 }
 
-static struct MHD_Response *make_response(struct httpd_req *r)
+struct MHD_Response *httpd_make_response(struct httpd_req *r)
 {
 	struct httpd_exchange *x = &r->x;
 	struct MHD_Response *m = make_body(r);
@@ -372,7 +380,7 @@ static struct MHD_Response *make_response(struct httpd_req *r)
 
 enum MHD_Result httpd_queue(struct httpd_req *r)
 {
-	struct MHD_Response *m = make_response(r);
+	struct MHD_Response *m = httpd_make_response(r);
 	enum MHD_Result ok;
 
 	if (!m)
@@ -394,6 +402,10 @@ void httpd_reply_early(struct httpd_req *r)
 	struct buf b;
 	int ok;
 
+	if (x->reply == HTTPD_REPLY_STREAM && x->duplex) {
+		x->duplex(r);
+		return;
+	}
 	buf_init(&b, 64U << 10);
 	if (x->reply != HTTPD_REPLY_READY) /* cannot be sent from here */
 		x->status = 500;

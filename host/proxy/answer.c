@@ -128,23 +128,13 @@ static void reply(struct exchange *x)
 	httpd_reply_stream(x->r, (int)x->status, NULL, has_no_body(x) ? 0 : x->length, pull, x);
 }
 
-/* The head is there, but the client may still be sending. */
+/* The head is there. The client may still be sending, and wait for room that nobody makes any more. */
 static void begin(struct exchange *x)
 {
 	x->stage = STAGE_ANSWER;
-	if (x->asked) {
-		reply(x);
-		return;
-	}
-	loop_arm(proxy_of(x)->c.loop, &x->limit, PROXY_LATE_NS);
+	reply(x);
 	x->up_short = false;
 	httpd_wake(x->r);
-}
-
-void answer_asked(struct exchange *x)
-{
-	if (x->stage == STAGE_ANSWER && !x->replied)
-		reply(x);
 }
 
 /* --- what may be the endpoint's --- */

@@ -17,8 +17,8 @@
  * What the endpoint itself refuses (403: the token; 502: nobody there, while the sandbox is on its way) has not reached the sandbox,
  * and is sent once more as long as all of the request that was sent is still in UP.
  *
- * An answer that comes before the client has sent its whole body waits for that: httpd cannot send both ways at once. When it is no
- * success, the rest of the body is dropped: libcurl stops sending then, as servers do reading.
+ * An answer may begin before the client has sent its whole body, and both then go on. When it is no success, the rest of the body is
+ * dropped: libcurl stops sending then, as servers do reading.
  */
 
 #define STALL_S 3600 /* of a client that reads or sends nothing, where we wait for it */
@@ -60,10 +60,8 @@ void exchange_fail(struct exchange *x, int status, const char *fmt, ...)
 	if (x->stage == STAGE_ANSWER || x->stage == STAGE_RAW) {
 		if (x->stage == STAGE_RAW)
 			upgrade_turn(x);
-		else if (x->replied)
-			httpd_wake(x->r);
 		else
-			httpd_reset(x->r);
+			httpd_wake(x->r);
 		return;
 	}
 	x->stage = STAGE_ANSWER;
@@ -126,8 +124,7 @@ static size_t read_cb(char *p, size_t size, size_t n, void *arg)
 		upgrade_turn(x);
 	} else {
 		if (!x->replied)
-			loop_arm(proxy_of(x)->c.loop, &x->limit,
-				 x->head_done ? PROXY_LATE_NS : ANSWER_NS);
+			loop_arm(proxy_of(x)->c.loop, &x->limit, ANSWER_NS);
 		if (x->up_short)
 			httpd_wake(x->r);
 		x->up_short = false;
@@ -192,7 +189,6 @@ static ssize_t on_sink(void *arg, const char *p, size_t n)
 	if (n == 0) {
 		x->asked = true;
 		x->up_eof = !x->ws && !x->dropped;
-		answer_asked(x);
 		exchange_resume_send(x);
 		return 0;
 	}
@@ -326,6 +322,7 @@ void exchange_begin(struct proxy_port *port, struct httpd_req *r)
 	httpd_on_end(r, on_end, x);
 	httpd_on_hup(r, on_hup, x);
 	httpd_set_sink(r, on_sink, x);
+	httpd_in_duplex(r);
 	httpd_set_timeout(r, STALL_S);
 	proxy_busy(p);
 	send_or_wait(x);

@@ -25,9 +25,6 @@
 #define PROXY_SECOND	  1000000000LL
 #define PROXY_TOKEN_NS	  (90LL * PROXY_SECOND) /* until there are credentials */
 #define PROXY_GONE_NS	  (10LL * PROXY_SECOND) /* for a client that has ended its direction */
-#define PROXY_LATE_NS \
-	(60LL *       \
-	 PROXY_SECOND) /* without progress, while the client still sends and the answer has begun */
 
 struct proxy_port {
 	struct proxy *proxy;
@@ -62,7 +59,7 @@ enum stage {
 	STAGE_WAITING, /* for credentials, or for another attempt */
 	STAGE_SENT,    /* no head of an answer yet */
 	STAGE_HELD,    /* what may be the endpoint's own answer is collected */
-	STAGE_ANSWER,  /* it goes to the client, as soon as that has sent its whole request */
+	STAGE_ANSWER,  /* it goes to the client */
 	STAGE_RAW,     /* after a 101 */
 };
 
@@ -158,7 +155,6 @@ int request_set(struct exchange *x)
 /* answer.c */
 int answer_set(struct exchange *x) MUST_CHECK;
 void answer_done(struct exchange *x, CURLcode code); /* libcurl has ended */
-void answer_asked(struct exchange *x);		     /* the client's request has come whole */
 void answer_headers(struct exchange *x); /* those of the sandbox's answer go to the client */
 bool answer_is_websocket(const struct exchange *x); /* the 101 says so */
 

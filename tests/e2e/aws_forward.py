@@ -166,6 +166,13 @@ class App(http.server.BaseHTTPRequestHandler):
             pass
         self.wfile.write(b"k")
 
+    def at_turns(self):
+        """Each piece comes back before the next is there."""
+        self.head(200, ("Transfer-Encoding", "chunked"))
+        for p in self.pieces():
+            self.chunk(p.upper())
+        self.chunk(b"")
+
     def at_ws(self):
         """Another protocol, of five bytes there and back. With "?": does not say which."""
         self.close_connection = True
@@ -329,6 +336,61 @@ def bodies(f):
     same((r.status, r.body), (200, b"ok"), "a success that begins before the body has been read")
 
 
+class Talk:
+    """A client that reads before it has sent all."""
+
+    def __init__(self, f, path, framing="Transfer-Encoding: chunked", version="1.1"):
+        self.s = socket.create_connection(("127.0.0.1", f.port), timeout=30)
+        self.s.sendall(f"POST {path} HTTP/{version}\r\nHost: localhost\r\n{framing}\r\n\r\n".encode())
+        self.got = b""
+
+    def until(self, end):
+        """What has come when END has; None = the end of the connection. Or what there is when nothing more comes."""
+        try:
+            while (end is None or end not in self.got) and (p := self.s.recv(65536)):
+                self.got += p
+        except OSError as e:
+            self.got += repr(e).encode()
+        got, self.got = self.got, b""
+        return got
+
+
+def both_ways(f):
+    t = Talk(f, "/turns")
+    for word in (b"one", b"two", b"three"):
+        t.s.sendall(b"%x\r\n%b\r\n" % (len(word), word))
+        got = t.until(word.upper())
+        ok(word.upper() in got, f"what was sent is answered before the next is: {word.decode()}", got)
+    t.s.sendall(b"0\r\n\r\n")
+    got = t.until(None)
+    ok(got.endswith(b"0\r\n\r\n"), "and its end", got)
+    t = Talk(f, "/early", "Content-Length: 6")
+    t.s.sendall(b"abc")
+    got = t.until(b"\r\n\r\no")
+    ok(got.startswith(b"HTTP/1.1 200 ") and b"\r\nContent-Length: 2\r\n" in got and got.endswith(b"\r\n\r\no"), "one with a length begins", got)
+    t.s.sendall(b"def")
+    same(t.until(None), b"k", "and ends")
+    t = Talk(f, "/full", "Content-Length: 1000000000")
+    t.s.sendall(b"abc")
+    got = t.until(b"too much")
+    ok(got.startswith(b"HTTP/1.1 413 ") and got.endswith(b"\r\n\r\ntoo much"), "a refusal comes while the body does not", got)
+    same(t.until(None), b"", "and ends the connection")
+    t = Talk(f, "/endless", "Content-Length: 1000000000")
+    t.until(b"xxxx")
+    t.s.close()
+    ok(App.left.wait(60), "a client that leaves in the middle of both ends both")
+    t = Talk(f, "/cutchunks", "Content-Length: 100")
+    got = t.until(b"half")
+    t.s.sendall(bytes(100))  # the stand-in reads all of it before it ends
+    got += t.until(None)
+    ok(b"half" in got and b"ConnectionReset" in got, "an answer that is cut ends with a reset", got)
+    t = Talk(f, "/big?3000000", "Content-Length: 100")
+    time.sleep(1)
+    t.s.sendall(b"x" * 100)
+    got = t.until(None)
+    same(len(got.partition(b"\r\n\r\n")[2]), 3000000, "a reader that is slow to begin gets all of it")
+
+
 def memory(f):
     with open(f"/proc/{f.p.pid}/status", encoding="ascii") as status:
         return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
@@ -483,7 +545,8 @@ def crowd(f):
         s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     got = [s.recv(1000) for s in clients]
     n = sum(x.startswith(b"HTTP/1.1 503 ") and b"at most 200 connections" in x for x in got)
-    ok(n >= 1 and n + sum(x.startswith(b"HTTP/1.1 200 ") for x in got) == 201, "more than 200 connections: some are told", n)
+    ok(n >= 1 and n + sum(x.startswith(b"HTTP/1.1 200 ") for x in got) == 201, "more than 200 connections: some are told", n,
+       {x[:60] for x in got})
     for s in clients:
         s.close()
     time.sleep(0.5)
@@ -671,6 +734,7 @@ with Cloud() as c:
     g.port, h.port = others
     plain(c, f)
     bodies(f)
+    both_ways(f)
     streams(f)
     cuts(f)
     strangers(f)

@@ -18,7 +18,7 @@ def proxy_to(port_of):
         vm = None
         requests = []  # (method, path) of all proxies of this class
         # texts: "502", "403", "cut" (after the head of an answer), "part" (after its first bytes), "exit" (before a command's end),
-        # "hint" (a 103 before it), "hints" (without end)
+        # "open" (says the end, and does not end), "hint" (a 103 before it), "hints" (without end)
         faults = []
         reads = False  # the whole request, before it is refused
         heads = []     # the fields of requests, as they came
@@ -165,7 +165,9 @@ def proxy_to(port_of):
                     return
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if r.chunked else piece)
                 self.wfile.flush()
-                if fault == "part":
+                if fault == "open" and b'"event":"exit"' in piece:
+                    select.select([self.connection], [], [], 30)
+                if fault == "part" or (fault == "open" and b'"event":"exit"' in piece):
                     self.close_connection = True
                     return
             if r.chunked:

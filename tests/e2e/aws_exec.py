@@ -92,6 +92,13 @@ def faults(cloud):
         r = cloud.call("exec", "app", "--", "sh", "-c", f"echo x >> {marks}; cat; sleep 0.1; echo end; exit 3", input=b"in\n")
         same((r.returncode, r.stdout, cloud.proxy.faults), (3, b"in\nend\n", []), f"answers that are lost: {' '.join(fault)}")
     same(open(marks, encoding="utf-8").read(), "x\n" * 4, "and each command ran once")
+    def slots():
+        return cloud.agent.json("GET", "/v1/info")[1]["slots"]
+    before = slots()
+    cloud.proxy.faults.append("open")
+    r = cloud.call("exec", "app", "--no-stdin", "--", "sh", "-c", "exit 3")
+    same((r.returncode, cloud.proxy.requests[-1][0]), (3, "DELETE"), "an answer that does not end: what is forgotten is told over another connection")
+    ok(until(lambda: slots() <= before), "and the agent has heard it", (before, slots()))
     cloud.proxy.faults.extend(["part", "cut", "cut"])
     r = cloud.call("exec", "app", "--no-stdin", "--", "sh", "-c", "for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; exit 3")
     same((r.returncode, r.stdout), (3, b"1\n2\n3\n4\n5\n"), "cut streams go on at their byte")

@@ -661,6 +661,7 @@ static void test_streamed_cut(void)
 	expect("cut in a frame", 0, "abcde", 5);
 	play(end, &with, &o);
 	expect("an answer that does not end", 0, "", 0);
+	ok(strstr(o.log, "DELETE") != NULL, "its connection is gone: the DELETE is waited for");
 	play(half, &with, &o);
 	expect("cut in the exit event", 0, "", 0);
 	play(forgotten, &with, &o);

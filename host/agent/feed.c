@@ -19,13 +19,15 @@
  * A pipe is read only when nothing is under way: what the command does not read stays there for
  * others. A terminal is read always, because detach keys must work while the sandbox does not.
  *
- * What is all there when the command is started goes along with that request, which then says that there is no more.
+ * What is all there before the command is started goes along with that request, which then says that there is no more; what was read for
+ * that is lost to others when the command is refused. Only so much that a slow line does not make the start late.
  *
  * Others may type into a terminal too, or into a command that we have attached to. Our count of
  * bytes says nothing then, so it is given only when a request is repeated.
  */
 
 #define FEED_AGAIN_NS (100LL * 1000000)
+#define EARLY_MAX     (64U << 10) /* of what goes along with the start */
 
 static void post(struct exec *x);
 
@@ -204,7 +206,9 @@ bool feed_early(struct exec *x)
 {
 	if (!x->input || is_shared(x) || x->spec->detach || x->in.kind == STDIO_POLLED)
 		return false;
-	while (!x->eof && room(x) && source_ready(&x->in)) {
+	/* Ours of a FIFO is not told that its writers have gone: reading it, which does not block, says so. */
+	while (!x->eof && x->have < EARLY_MAX &&
+	       (x->in.kind != STDIO_PLAIN || source_ready(&x->in))) {
 		ssize_t k = source_read(&x->in, x->input + x->have, room(x));
 
 		if (k == -EAGAIN)

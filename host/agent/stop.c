@@ -202,14 +202,15 @@ void stop_kill(struct exec *x, enum exec_end end)
 	if (x->phase == PHASE_KILL || x->phase == PHASE_OVER)
 		return;
 	x->res->end = end;
+	follow_stop(x); /* it may have the request, when its answer is the output */
 	start_done(x);
-	follow_stop(x);
 	forget(x, true);
 }
 
 void stop_detach(struct exec *x)
 {
 	x->res->end = EXEC_DETACHED;
+	follow_stop(x);
 	start_done(x);
 	exec_over(x, 0);
 }

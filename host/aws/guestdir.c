@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "host/aws/dockerfile.h"
 #include "lib/fd.h"
@@ -16,10 +17,13 @@ static bool is_packed(void *names, const char *path)
 static int read_dockerfile(const char *path, struct buf *ret, struct err *e)
 {
 	AUTO_FD dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
 	int r;
 
 	if (dir < 0)
 		return err_set(e, ERR_NOT_FOUND, errno, "%.200s", path);
+	if (fstatat(dir, "Dockerfile", &st, 0) == 0 && !S_ISREG(st.st_mode))
+		return err_set(e, ERR_INVALID, 0, "%.200s/Dockerfile is no file", path);
 	r = fd_read_file(dir, "Dockerfile", ret);
 	if (r == -ENOENT)
 		return err_set(e, ERR_NOT_FOUND, 0,

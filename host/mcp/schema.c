@@ -143,13 +143,15 @@ cJSON *schema_of(const char *shape)
 static bool is_type(const char *type, const cJSON *v)
 {
 	bool exact = cJSON_IsRaw(v); /* of jsn_add_u64 */
+	bool finite = cJSON_IsNumber(v) &&
+		      isfinite(v->valuedouble); /* else it would be printed as null */
 
 	if (!strcmp(type, "string"))
 		return cJSON_IsString(v);
 	if (!strcmp(type, "integer"))
-		return exact || (cJSON_IsNumber(v) && v->valuedouble == floor(v->valuedouble));
+		return exact || (finite && v->valuedouble == floor(v->valuedouble));
 	if (!strcmp(type, "number"))
-		return exact || cJSON_IsNumber(v);
+		return exact || finite;
 	if (!strcmp(type, "boolean"))
 		return cJSON_IsBool(v);
 	if (!strcmp(type, "array"))

@@ -168,7 +168,7 @@ def by_mcp(c):
         same((d["exit_code"], d["stdout"]["text"]), (7, "é\n"), "sandbox_exec")
         s.notes.clear()
         n = s.start("tools/call", {"name": "sandbox_exec", "_meta": {"progressToken": "t"},
-                                   "arguments": {"name": "app", "command": "sleep", "args": ["4"]}})
+                                   "arguments": {"name": "app", "command": "sleep", "args": ["6"]}})
         r = s.wait(n)
         told = [m["params"]["progress"] for m in s.notes if m["method"] == "notifications/progress"]
         ok(len(told) >= 2 and told == sorted(set(told)), "sandbox_exec tells that time passes", told, r)

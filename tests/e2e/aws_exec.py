@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # VARIANTS: sanitized
 """Commands in a sandbox on AWS: through a proxy with TLS and tokens that behaves as AWS's, in front of a real agentd."""
+import contextlib
 import hashlib
 import json
 import os
@@ -17,6 +18,20 @@ def token_file(cloud):
     return os.path.join(folder, name)
 
 
+def filled(data, fifo=None):
+    """A pipe, or a FIFO, that all of DATA is in, and nobody writes to any more."""
+    if fifo:
+        os.mkfifo(fifo)
+        rd = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        wr = os.open(fifo, os.O_WRONLY)
+        os.set_blocking(rd, True)
+    else:
+        rd, wr = os.pipe()
+    os.write(wr, data)
+    os.close(wr)
+    return os.fdopen(rd, "rb")
+
+
 def plain(cloud):
     aws = cloud.aws
     aws.calls.clear()
@@ -27,11 +42,13 @@ def plain(cloud):
     for name, args, data in (("no input", ["--no-stdin"], None), ("an empty one", [], b""), ("60 KB of input", [], b"y" * 60000)):
         before = aws.connections
         cloud.proxy.requests.clear()
-        r = cloud.call("exec", "app", *args, "--", "sh", "-c", "cat; echo end", input=data)
+        r = cloud.call("exec", "app", *args, "--", "sh", "-c", "cat; echo end", **({} if data is None else {"stdin": filled(data)}))
         same((r.returncode, r.stdout), (0, (data or b"") + b"end\n"), f"with {name}")
         same(([m for m, _ in cloud.proxy.requests if m != "DELETE"], aws.connections - before), (["PUT"], 1),
              "  one request tells all, and the DELETE that may follow is on its connection")
     ok(until(lambda: cloud.agent.json("GET", "/v1/info")[1]["slots"] == 0), "and nothing is left in the agent")
+    r = cloud.call("exec", "app", "--", "cat", stdin=filled(b"hi", os.path.join(cloud.home.top, "fifo")), limit=60)
+    same((r.returncode, r.stdout), (0, b"hi"), "a FIFO whose writer has gone ends")
     r = cloud.call("exec", "app", "--", "cat", input=b"x" * 300000)
     same((r.returncode, len(r.stdout)), (0, 300000), "stdin")
     same(cloud.call("exec", "app", "/nonexistent").returncode, 127, "127")
@@ -117,7 +134,10 @@ def faults(cloud):
 
 def kept_alive(pid):
     """Each connection of PID to somewhere has TCP's signs of life (proc(5), /proc/net/tcp: timer 2)."""
-    links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    links = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
     with open("/proc/net/tcp", encoding="ascii") as f:
         rows = [line.split() for line in f][1:]
     timers = [row[5].partition(":")[0] for row in rows if f"socket:[{row[9]}]" in links and row[3] == "01"]

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import _asb
@@ -35,11 +36,14 @@ def heard(s):
 
 def commands(s):
     loud = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i; sleep 0.5; done"
+    began = time.monotonic()
     r, got = call(s, "sandbox_exec", token=7, name="box", command="sh", args=["-c", loud])
+    took = time.monotonic() - began
     same(r["data"]["exit_code"], 0, "a command of six seconds")
-    ok(4 <= len(got) <= 26 and "of output" in got[-1]["message"] and got[-1]["progress"] < 120, "tells time and output, at most four times a second", got)
+    ok(4 <= len(got) <= 4 * took + 2 and "of output" in got[-1]["message"] and got[-1]["progress"] <= took, "tells time and output, at most four times a second", got)
+    began = time.monotonic()
     r, got = call(s, "sandbox_shell", name="box", command="sleep 7")
-    ok(2 <= len(got) <= 5, "a silent one tells now and then", got)
+    ok(2 <= len(got) <= (time.monotonic() - began) / 2 + 1, "a silent one tells now and then", got)
     same(call(s, "sandbox_exec", name="box", command="sleep", token=None, args=["3"])[1], [], "without a token nothing is told")
     same(call(s, "sandbox_exec", name="box", command="true", token="é")[0]["ok"], True, "a token is any text")
     n = s.data("sandbox_exec_start", name="box", command="sleep", args=["600"])["session"]

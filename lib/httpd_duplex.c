@@ -20,9 +20,14 @@
 #define LINGER_S 30
 #define NS_PER_S 1000000000LL
 
-static bool has_body(const struct httpd_exchange *x)
+static bool may_have_length(const struct httpd_exchange *x)
 {
 	return x->status != 204 && x->status != 304;
+}
+
+static bool has_body(const struct httpd_exchange *x)
+{
+	return may_have_length(x) && strcmp(x->method, "HEAD") != 0;
 }
 
 static bool is_chunked(const struct httpd_req *r)
@@ -50,7 +55,7 @@ static int put_head(struct httpd_req *r)
 			      MHD_get_reason_phrase_for((unsigned)x->status));
 	if (ok == 0 && is_chunked(r))
 		ok = buf_adds(&x->out, "Transfer-Encoding: chunked\r\n");
-	else if (ok == 0 && x->length >= 0 && has_body(x))
+	else if (ok == 0 && x->length >= 0 && may_have_length(x))
 		ok = buf_addf(&x->out, "Content-Length: %lld\r\n", (long long)x->length);
 	if (ok == 0)
 		(void)MHD_get_response_headers(m, on_header,
@@ -74,6 +79,8 @@ static ssize_t put_piece(struct httpd_req *r)
 	x->in_callback = true;
 	n = x->pull(x->pull_arg, piece, sizeof(piece));
 	x->in_callback = false;
+	if (n > 0 && !has_body(x))
+		n = HTTPD_PULL_END; /* none of it may be sent */
 	if (n == HTTPD_PULL_END)
 		ok = chunked ? buf_adds(&x->out, "0\r\n\r\n") : 0;
 	if (n > 0 && chunked)
@@ -115,22 +122,43 @@ static void finish(struct httpd_req *r)
 	httpd_resume(r);
 }
 
+static void limit(struct httpd_req *r)
+{
+	if (r->timeout_s)
+		loop_arm(r->h->loop, &r->x.stall, (int64_t)r->timeout_s * NS_PER_S);
+}
+
+/* The library only sees the body, and would cut a client that sends none of it while it is sent an answer. Its limit begins
+ * anew when there was none. */
+static void library_limit(struct httpd_req *r)
+{
+	(void)MHD_set_connection_option(r->con, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
+	(void)MHD_set_connection_option(r->con, MHD_CONNECTION_OPTION_TIMEOUT, r->timeout_s);
+}
+
 /* False when the client has gone. */
 static bool flush(struct httpd_req *r)
 {
 	struct buf *out = &r->x.out;
+	size_t before = out->len;
+	bool good = true;
 
 	while (out->len) {
 		ssize_t n = send(r->fd, out->p, out->len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
-			return errno == EAGAIN;
+		if (n < 0) {
+			good = errno == EAGAIN;
+			break;
+		}
 		buf_drop(out, (size_t)n);
-		loop_arm(r->h->loop, &r->x.stall, (int64_t)r->timeout_s * NS_PER_S);
 	}
-	return true;
+	if (out->len < before) {
+		limit(r);
+		library_limit(r);
+	}
+	return good;
 }
 
 static void turn(struct httpd_req *r)
@@ -153,6 +181,8 @@ static void turn(struct httpd_req *r)
 
 		if (!x->out.len)
 			loop_disarm(&x->stall); /* it is the answer that takes its time */
+		else if (!x->stall.loop)
+			limit(r); /* the client has taken nothing of it yet */
 		if (!r->hup.loop || loop_set(&r->hup, events) < 0)
 			cut(r);
 	}

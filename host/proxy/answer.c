@@ -107,9 +107,9 @@ static ssize_t pull(void *arg, char *p, size_t max)
 		loop_arm(proxy_of(x)->c.loop, &x->gone, PROXY_GONE_NS);
 	if (n)
 		return (ssize_t)n;
-	if (x->complete)
+	if (x->complete && !exchange_goes_on(x))
 		return HTTPD_PULL_END;
-	if (!x->broken)
+	if (x->complete || !x->broken)
 		return HTTPD_PULL_LATER;
 	httpd_reset(x->r);
 	return HTTPD_PULL_ABORT;
@@ -344,8 +344,12 @@ static bool was_dead(const struct exchange *x)
 
 void answer_done(struct exchange *x, CURLcode code)
 {
-	if (x->stage == STAGE_ANSWER && x->complete)
-		return; /* whatever became of the rest of the request */
+	/* Whatever became of the rest of the request. */
+	if (x->stage == STAGE_ANSWER && x->complete) {
+		if (x->replied)
+			httpd_wake(x->r); /* the end of the answer may wait for this */
+		return;
+	}
 	if (code != CURLE_OK && was_dead(x)) {
 		x->fresh = true;
 		exchange_send(x);

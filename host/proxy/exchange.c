@@ -17,8 +17,9 @@
  * What the endpoint itself refuses (403: the token; 502: nobody there, while the sandbox is on its way) has not reached the sandbox,
  * and is sent once more as long as all of the request that was sent is still in UP.
  *
- * An answer may begin before the client has sent its whole body, and both then go on. When it is no success, the rest of the body is
- * dropped: libcurl stops sending then, as servers do reading.
+ * An answer may begin before the client has sent its whole body, and both then go on, also when all of the answer is there: the
+ * sandbox may need what it has said yes to. When it is no success, the rest of the body is dropped: libcurl stops sending then, as
+ * servers do reading.
  */
 
 #define STALL_S 3600 /* of a client that reads or sends nothing, where we wait for it */
@@ -125,6 +126,8 @@ static size_t read_cb(char *p, size_t size, size_t n, void *arg)
 	} else {
 		if (!x->replied)
 			loop_arm(proxy_of(x)->c.loop, &x->limit, ANSWER_NS);
+		else if (x->limit.loop)
+			loop_arm(proxy_of(x)->c.loop, &x->limit, STALL_S * PROXY_SECOND);
 		if (x->up_short)
 			httpd_wake(x->r);
 		x->up_short = false;
@@ -137,6 +140,15 @@ void exchange_stop(struct exchange *x)
 	if (x->added)
 		curlio_remove(proxy_of(x)->io, &x->io);
 	x->added = false;
+}
+
+bool exchange_goes_on(struct exchange *x)
+{
+	if (!x->added || x->status >= 300)
+		return false;
+	if (!x->limit.loop)
+		loop_arm(proxy_of(x)->c.loop, &x->limit, STALL_S * PROXY_SECOND);
+	return true;
 }
 
 static void on_done(struct curlio_call *io, CURLcode code)
@@ -249,7 +261,9 @@ static void on_gone(struct loop_timer *t)
 {
 	struct exchange *x = t->arg;
 
-	httpd_reset(x->r);
+	/* Who has got all of an answer is not missed: the rest of its body goes on, within its limit. */
+	if (!x->complete || x->down.len)
+		httpd_reset(x->r);
 }
 
 /* It may only have ended its direction; but a silent answer for nobody would keep the sandbox awake for ever (answer.c sets it back). */

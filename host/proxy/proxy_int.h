@@ -136,6 +136,9 @@ void exchange_resume_send(struct exchange *x);
 void exchange_resume_recv(struct exchange *x);
 /* The request can be sent once more: all that was sent of it is still there. */
 bool exchange_can_repeat(const struct exchange *x);
+/* All of a success has come, and more of the request is still to be sent: the answer is to wait for it, within a limit that begins
+ * here. answer_done tells the end. */
+bool exchange_goes_on(struct exchange *x);
 /* A plain answer from us. */
 void proxy_say(struct httpd_req *r, int status, const char *fmt, ...) PRINTF(3, 4);
 

@@ -10,6 +10,7 @@ import http.client
 import http.server
 import json
 import os
+import queue
 import re
 import signal
 import socket
@@ -31,6 +32,7 @@ class App(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 120
     heads, seen, go, left = [], [], threading.Event(), threading.Event()
+    counted = queue.SimpleQueue()
 
     def log_message(self, *args):
         pass
@@ -165,6 +167,17 @@ class App(http.server.BaseHTTPRequestHandler):
         for _ in self.pieces():
             pass
         self.wfile.write(b"k")
+
+    def at_first(self):
+        """Succeeds, and says all that it says, before it reads the body."""
+        self.say(b"ok")
+        self.wfile.flush()
+        time.sleep(1)
+        n, h = 0, hashlib.sha256()
+        for p in self.pieces():
+            h.update(p)
+            n += len(p)
+        App.counted.put((n, h.hexdigest()))
 
     def at_turns(self):
         """Each piece comes back before the next is there."""
@@ -334,6 +347,16 @@ def bodies(f):
     same((r.status, r.body), (413, b"too much"), "also of chunks")
     r = f.ask("POST", "/early", data)
     same((r.status, r.body), (200, b"ok"), "a success that begins before the body has been read")
+    data = data[:8 << 20]
+    want = len(data), hashlib.sha256(data).hexdigest()
+    for what, body in (("one piece", data), ("chunks", (data[i:i + 65536] for i in range(0, len(data), 65536)))):
+        r = f.ask("POST", "/first", body, encode_chunked=what == "chunks")
+        same((r.status, r.body), (200, b"ok"), f"a success that has ended before the body has been read: {what}")
+        try:
+            got = App.counted.get(timeout=60)
+        except queue.Empty:
+            got = None
+        same(got, want, "all of which arrives")
 
 
 class Talk:

@@ -29,6 +29,7 @@
 #define LINE_MAX_  16		 /* "CONNECT 65535\n" */
 #define ASK_NS	   10000000000LL /* to say what is wanted */
 #define CHANNEL_NS 5000000000LL	 /* for the channel to come up */
+#define HOOK_NS	   60000000000LL /* the same for a hook, which hangs up at a limit of its own */
 #define UNDO_NS	   60000000000LL /* for a suspension to be undone */
 #define OPEN_NS	   20000000000LL /* for the guest to answer; asb-portd gives up after 10 s */
 
@@ -196,7 +197,7 @@ static void go(struct conn *c)
 		loop_arm(&vm->loop, &c->deadline, OPEN_NS);
 	} else if (r == -ENOTCONN) {
 		c->state = WAITING;
-		loop_arm(&vm->loop, &c->deadline, CHANNEL_NS);
+		loop_arm(&vm->loop, &c->deadline, c->silent ? HOOK_NS : CHANNEL_NS);
 	} else {
 		refuse(c, r == -EMFILE ? ERR_FULL : ERR_INTERNAL,
 		       r == -EMFILE ? "too many connections to the sandbox" : "out of memory");

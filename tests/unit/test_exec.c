@@ -309,7 +309,8 @@ static void expect(const char *what, int status, const char *out, size_t n)
 static void test_plain(void)
 {
 	static const struct step s[] = {
-		STEP("PUT /v1/execs/*?follow=1&max=524288&forget=86400 HTTP/1.1\r\n", REPLY, STARTED),
+		STEP("PUT /v1/execs/*?follow=1&max=524288&forget=86400 HTTP/1.1\r\n", REPLY,
+		     STARTED),
 		STEP("GET /v1/execs/*/output?offset=0&follow=1&max=524288 ", REPLY,
 		     STREAM "c\r\n\1\0\0\0\0\0\0\4a\n\0b\r\n9\r\n\2\0\0\0\0\0\0\1e\r\n" EXIT0),
 		STEP("DELETE /v1/execs/* ", REPLY, OK_REPLY),

@@ -79,6 +79,14 @@ static void free_slot(struct exec *e)
 	memset(e, 0, sizeof(*e));
 }
 
+/* Whether A goes before B: nobody may have heard of the end of one that was not told. */
+static bool sooner(const struct exec *a, const struct exec *b)
+{
+	const bool told = exec_is_told(a);
+
+	return told == exec_is_told(b) ? a->end_ns < b->end_ns : told;
+}
+
 static struct exec *take_slot(void)
 {
 	struct exec *oldest = NULL;
@@ -88,7 +96,7 @@ static struct exec *take_slot(void)
 
 		if (e->state == EXEC_FREE)
 			return e;
-		if (ended(e) && !e->followers && (!oldest || e->end_ns < oldest->end_ns))
+		if (ended(e) && !e->followers && (!oldest || sooner(e, oldest)))
 			oldest = e;
 	}
 	if (oldest)

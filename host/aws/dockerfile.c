@@ -48,6 +48,8 @@ struct stage {
 	unsigned base_line;	     /* 0 = it begins with nothing */
 	enum answer entrypoint, cmd; /* its own, or what it has from where it begins */
 	bool own_cmd, triggers;	     /* ONBUILD: what comes of it in another stage */
+	bool runs;		     /* something of it, so that its platform matters */
+	uint64_t from;		     /* the bit of the stage that it begins at */
 	uint64_t uses;		     /* a bit for each stage that it is made of */
 	struct fault arch, missing;  /* the first of each */
 	struct fault port[ARRAY_LEN(ports)];
@@ -121,8 +123,8 @@ static void begin_at_stage(struct stage *s, const struct stage *from, unsigned n
 {
 	*s = *from;
 	s->name[0] = '\0';
-	s->own_cmd = s->triggers = false;
-	s->uses = 1ULL << number;
+	s->own_cmd = s->triggers = s->runs = false;
+	s->uses = s->from = 1ULL << number;
 	s->arch.line = s->missing.line = 0; /* they are of a stage that counts as well */
 	if (from->triggers)
 		s->entrypoint = s->cmd = PERHAPS;
@@ -287,6 +289,8 @@ static int on_instruction(struct check *c, char *text)
 		on_copy(c, *text == 'A' || *text == 'a', args);
 	if (s && (strcasecmp(text, "CMD") == 0 || strcasecmp(text, "ENTRYPOINT") == 0))
 		on_program(s, *text == 'E' || *text == 'e', args);
+	if (s && strcasecmp(text, "RUN") == 0)
+		s->runs = true;
 	if (s && strcasecmp(text, "ONBUILD") == 0)
 		s->triggers = true;
 	return 0;
@@ -299,19 +303,28 @@ static const struct fault *earlier(const struct fault *a, const struct fault *b)
 	return b->line && (!a || b->line < a->line) ? b : a;
 }
 
-/* Of what is built: the last stage, and what it is made of. NULL: nothing is wrong. */
+/*
+ * Of what is built: the last stage, and what it is made of. The platform matters where something is run, here or in the end: a
+ * stage that is only copied from may be of any. NULL: nothing is wrong.
+ */
 static const struct fault *first_fault(const struct check *c)
 {
 	const struct stage *last = present(c);
 	const struct fault *ret = NULL;
-	uint64_t made = 1ULL << (c->stages_len - 1);
+	uint64_t made = 1ULL << (c->stages_len - 1), run = made;
 
 	for (size_t i = c->stages_len; i-- > 0;) {
-		if (!(made & (1ULL << i)))
+		const struct stage *s = &c->stages[i];
+		const uint64_t bit = 1ULL << i;
+
+		if (!(made & bit))
 			continue;
-		made |= c->stages[i].uses; /* stages above it */
-		ret = earlier(ret, &c->stages[i].arch);
-		ret = earlier(ret, &c->stages[i].missing);
+		made |= s->uses; /* stages above it */
+		if (s->runs || (run & bit)) {
+			run |= s->from;
+			ret = earlier(ret, &s->arch);
+		}
+		ret = earlier(ret, &s->missing);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(ports); i++)
 		ret = earlier(ret, &last->port[i]);

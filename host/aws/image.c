@@ -172,26 +172,16 @@ static int asked(int r, const struct err *e)
 	return r;
 }
 
-int image_ask_to_delete(struct aws *a, const char *arn, struct err *e)
+int image_ask_to_delete(struct aws *a, const char *arn, const char *version, struct err *e)
 {
-	AUTO_JSN *p = cJSON_CreateObject();
-	struct aws_answer w = { .attempts = 0 };
-	int r = p && jsn_add_str(p, "imageIdentifier", arn)
-			? ops_call(a, OP_DELETE_MICROVM_IMAGE, p, &w, e)
-			: no_memory(e, "DeleteMicrovmImage");
-
-	aws_answer_done(&w);
-	return asked(r, e);
-}
-
-int image_ask_to_delete_version(struct aws *a, const char *arn, const char *version, struct err *e)
-{
+	const enum aws_op_id op =
+		version ? OP_DELETE_MICROVM_IMAGE_VERSION : OP_DELETE_MICROVM_IMAGE;
 	AUTO_JSN *p = cJSON_CreateObject();
 	struct aws_answer w = { .attempts = 0 };
 	int r = p && jsn_add_str(p, "imageIdentifier", arn) &&
-				jsn_add_str(p, "imageVersion", version)
-			? ops_call(a, OP_DELETE_MICROVM_IMAGE_VERSION, p, &w, e)
-			: no_memory(e, "DeleteMicrovmImageVersion");
+				(!version || jsn_add_str(p, "imageVersion", version))
+			? ops_call(a, op, p, &w, e)
+			: no_memory(e, ops_of(op)->name);
 
 	aws_answer_done(&w);
 	return asked(r, e);

@@ -49,10 +49,11 @@ int image_get(struct aws *a, const char *arn, struct image_state *ret, struct er
 /* The number in "3.0", and in "3"; 0 for anything else. */
 uint64_t image_major(const char *version);
 
-/* DeleteMicrovmImage. 1: accepted, or there is none; 0: not now, because a build runs or its last sandbox is just ending. E is not NULL. */
-int image_ask_to_delete(struct aws *a, const char *arn, struct err *e) MUST_CHECK;
-/* DeleteMicrovmImageVersion, the same: 0 also while the image is being changed. */
-int image_ask_to_delete_version(struct aws *a, const char *arn, const char *version, struct err *e)
+/*
+ * DeleteMicrovmImage, or with VERSION (else NULL) DeleteMicrovmImageVersion. 1: accepted, or there is none; 0: not now, because the image
+ * is being changed or its last sandbox is just ending. E is not NULL.
+ */
+int image_ask_to_delete(struct aws *a, const char *arn, const char *version, struct err *e)
 	MUST_CHECK;
 /* 1: it is gone; 0: not yet. */
 int image_is_gone(struct aws *a, const char *arn, struct err *e) MUST_CHECK;

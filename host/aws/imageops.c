@@ -213,8 +213,7 @@ static int ask(void *arg, struct err *e)
 {
 	const struct deleting *d = arg;
 
-	return d->version ? image_ask_to_delete_version(d->a, d->arn, d->version, e)
-			  : image_ask_to_delete(d->a, d->arn, e);
+	return image_ask_to_delete(d->a, d->arn, d->version, e);
 }
 
 static int is_gone(void *arg, struct err *e)
@@ -232,11 +231,12 @@ int image_delete(struct aws *a, const char *arn, struct err *e)
 	return r < 0 ? r : aws_poll(a, is_gone, &d, IMAGE_GONE_NS, "the image is gone", e);
 }
 
-int image_delete_version(struct aws *a, const char *arn, const char *version, struct err *e)
+int image_delete_version(struct aws *a, const char *arn, const char *version, int64_t limit_ns,
+			 struct err *e)
 {
 	struct deleting d = { a, arn, version };
 
-	return aws_poll(a, ask, &d, IMAGE_GONE_NS, "the version may be deleted", e);
+	return aws_poll(a, ask, &d, limit_ns, "the version may be deleted", e);
 }
 
 struct users {
@@ -266,8 +266,9 @@ static void add_user(struct image_users *who, const char *id)
 {
 	char name[SANDBOX_NAME_MAX + 1];
 	struct name n = { id, name };
+	const bool told = who->len < IMAGE_USERS_TOLD; /* the others are only counted */
 
-	image_users_add(who, state_each(on_record, &n, NULL) == 1 ? name : id);
+	image_users_add(who, told && state_each(on_record, &n, NULL) == 1 ? name : id);
 }
 
 static int on_vm(void *arg, const cJSON *vm)
@@ -318,7 +319,7 @@ static int remove_image(const char *image, bool force, void (*fn)(void *arg, con
 			      image_users_text(&u.who));
 		return -EBUSY;
 	}
-	r = c.version[0] ? image_delete_version(c.a, c.arn, c.version, e)
+	r = c.version[0] ? image_delete_version(c.a, c.arn, c.version, IMAGE_GONE_NS, e)
 			 : image_delete(c.a, c.arn, e);
 	if (r == 0)
 		fn(arg, image);

@@ -32,8 +32,8 @@ int image_arn_of(const struct image_place *w, const char *name, size_t n,
 #define IMAGE_GONE_NS (600LL * 1000000000)
 /* Asks for its deletion until that is accepted, and waits until it is gone. */
 int image_delete(struct aws *a, const char *arn, struct err *e) MUST_CHECK;
-/* The same of a version, without the second wait. */
-int image_delete_version(struct aws *a, const char *arn, const char *version, struct err *e)
-	MUST_CHECK;
+/* The same of a version, without the second wait, and LIMIT_NS for the first. */
+int image_delete_version(struct aws *a, const char *arn, const char *version, int64_t limit_ns,
+			 struct err *e) MUST_CHECK;
 
 #endif

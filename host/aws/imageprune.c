@@ -17,6 +17,10 @@
  * An image that is being changed is left alone, and so is one that a create is about to start from: AWS does not list that yet.
  */
 
+#define ENDING_NS \
+	(60LL *   \
+	 1000000000) /* for a sandbox that is ending; one that has just begun keeps its version */
+
 struct pruning {
 	struct image_place at;
 	unsigned flags;
@@ -95,7 +99,7 @@ static int remove_version(const struct pruning *u, struct pruned *p, const cJSON
 	int r = 0;
 
 	if (!(u->flags & PRUNE_DRY))
-		r = image_delete_version(u->at.a, p->arn, v, e);
+		r = image_delete_version(u->at.a, p->arn, v, ENDING_NS, e);
 	if (r == 0)
 		r = ops_keep(p->gone, version);
 	if (r == 0)

@@ -142,6 +142,13 @@ a.request("DELETE", "/v1/execs/in4")
 for bad, word in (({"input": 5}, "input"), ({"input": "abcde"}, "base64"), ({"input": "", "pty": {}}, "pty"), ({"input": ["x"]}, "input")):
     s, b = a.put("bad", argv=["cat"], **bad)
     ok(s == 400 and word in b["detail"] and state("bad") == 404, f"{bad} is 400", (s, b))
+a.json("PUT", "/v1/execs/untold", {"argv": ["true"]})
+slots = a.json("GET", "/v1/info")[1]["caps"]["execs"]
+for n in range(slots + 10):
+    put(f"more{n}", "follow=1&forget=3600", argv=["true"])
+equal((state("untold"), state("more0")), (200, 404), "where there is no room those go first whose end was told")
+for n in range(slots + 10):
+    a.request("DELETE", f"/v1/execs/more{n}")
 fds = a.fds()
 for n in range(100):
     put(f"many{n}", "follow=1&forget=1", argv=["cat"], input=b64(b"x"))

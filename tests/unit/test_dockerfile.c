@@ -121,7 +121,12 @@ static const struct {
 	{ "ENV AGENTD_PORT=81\nFROM a\nCMD x\n", NULL },
 	/* platforms: of what is built */
 	{ "FROM --platform=linux/amd64 a AS b\nFROM c\nCMD x\n", NULL },
-	{ "FROM --platform=linux/amd64 a AS b\nFROM c\nCOPY --from=b /x /\nCMD x\n",
+	{ "FROM --platform=linux/amd64 a AS b\nFROM c\nCOPY --from=b /x /\nCMD x\n", NULL },
+	{ "FROM --platform=linux/amd64 a AS b\nFROM b AS d\nFROM c\nCOPY --from=d /x /\nCMD x\n",
+	  NULL },
+	{ "FROM --platform=linux/amd64 a AS b\nFROM b AS d\nRUN x\nFROM c\nCOPY --from=d /x /\nCMD x\n",
+	  "Dockerfile:1: MicroVMs are arm64" },
+	{ "FROM --platform=linux/amd64 a AS b\nRUN x\nFROM c\nCOPY --from=b /x /\nCMD x\n",
 	  "Dockerfile:1: MicroVMs are arm64, and so are their builds: --platform=linux/amd64" },
 	{ "FROM c\nCMD x\nFROM amd64/a AS b\nFROM b\n",
 	  "Dockerfile:3: MicroVMs are arm64, and so are their builds: amd64/a" },
